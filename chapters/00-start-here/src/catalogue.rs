@@ -1,4 +1,4 @@
-//! The chapters, in order.
+//! The list of chapters, in order.
 
 use lesson::Chapter;
 
@@ -26,12 +26,12 @@ pub const CHAPTERS: &[Chapter] = &[
     // end of chapters
 ];
 
-/// The chapters that were asked for, by number (`3`, `03`) or folder (`03-matrix-form`); all of
-/// them if none was named.
+/// Selects chapters by number (`3`, `03`) or folder (`03-matrix-form`); all of them if no name is
+/// given.
 ///
 /// # Errors
 ///
-/// If there is no such chapter.
+/// Returns an error if there is no such chapter.
 pub fn select(names: &[String]) -> lesson::Result<Vec<Chapter>> {
     if names.is_empty() {
         return Ok(CHAPTERS.to_vec());
@@ -45,7 +45,7 @@ fn find(name: &str) -> lesson::Result<Chapter> {
         .iter()
         .find(matches)
         .copied()
-        .ok_or_else(|| format!("there is no chapter {name}: `list` names those there are").into())
+        .ok_or_else(|| format!("there is no chapter {name}; `list` names all chapters").into())
 }
 
 #[cfg(test)]

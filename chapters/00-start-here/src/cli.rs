@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of the tour.
 
 use std::process::ExitCode;
 
@@ -12,8 +12,8 @@ use crate::{catalogue, doctor, puzzles, tour};
 
 /// Linear recurrences at the speed of memory: the tour.
 ///
-/// Without arguments it runs every chapter in order. Each one says what it computes, checks itself,
-/// and leaves its figures in target/tour.
+/// Without arguments it runs every chapter in order. Each chapter explains what it computes, checks
+/// itself, and writes its figures to target/tour.
 #[derive(Parser)]
 #[command(name = "tour", version, args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples (at the root of the workspace):
@@ -23,7 +23,7 @@ use crate::{catalogue, doctor, puzzles, tour};
   cargo run --release -- bench             how close this machine comes to the speed of memory
   cargo run --release -- tune pipe         the fastest configurations of the pipe kernel, on a GPU")]
 struct Cli {
-    /// The chapters to run, by number; all if none is named.
+    /// The chapters to run, by number; all by default.
     #[arg(value_name = "CHAPTER")]
     chapters: Vec<String>,
 
@@ -38,27 +38,29 @@ struct Cli {
 enum Command {
     /// List the chapters.
     List,
-    /// Fill in kernels that have a hole each, and see at once what is wrong with them.
+    /// Fill the hole in each of several kernels, and see at once what is wrong with it.
     ///
     /// Without arguments it shows the next open puzzle, copies its kernel into my-puzzles and tries
-    /// it whenever you save the file: on the emulator, which says what is wrong, and on a GPU if
+    /// it whenever you save the file: on the emulator, which explains mistakes, and on a GPU if
     /// there is one.
     Puzzle(puzzles::Settings),
-    /// Say what this machine offers, and whether the library works on it.
+    /// Report what this machine offers, and whether the library works on it.
     Doctor,
-    /// Measure the library on this machine's GPU, or else its CPU, beside the roof.
+    /// Measure the library on this machine's GPU, or else its CPU, against the roof.
     Bench(command::Settings),
-    /// Say what each configuration of the kernels takes: registers, shared memory, occupancy.
+    /// Report the resources of each configuration of the kernels: registers, shared memory,
+    /// occupancy.
     Attrs(attrs::Settings),
-    /// Try the configurations of a kernel, and say which is the fastest at which length.
+    /// Measure the configurations of a kernel, and report the fastest one at each length.
     Tune(tune::Settings),
 }
 
-/// Does what the command line asks for.
+/// Runs the command that the command line names.
 ///
 /// # Errors
 ///
-/// If it asks for what there is not, or something cannot be read or written.
+/// Returns an error if the command line names something that does not exist, or a file cannot be
+/// read or written.
 pub fn run() -> lesson::Result<ExitCode> {
     let cli: Cli = output::parse();
     match cli.command {
@@ -69,8 +71,8 @@ pub fn run() -> lesson::Result<ExitCode> {
         }
         Some(Command::Puzzle(settings)) => puzzles::run(&settings),
         Some(Command::Doctor) => doctor::run(),
-        // Beside a GPU's own speeds, those that others reached; without a GPU, what one took of an
-        // H200.
+        // Both commands receive records: speeds of other implementations to compare with, and an
+        // H200's attributes for machines without a GPU.
         Some(Command::Bench(settings)) => command::run(&settings, &record::peers()?).map(code),
         Some(Command::Attrs(settings)) => {
             attrs::run(&settings, &record::attrs()?).map(|()| ExitCode::SUCCESS)
@@ -79,7 +81,6 @@ pub fn run() -> lesson::Result<ExitCode> {
     }
 }
 
-/// The exit code of what is right, or is not.
 fn code(right: bool) -> ExitCode {
     if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,4 +1,4 @@
-//! The tour: runs the chapters, looks at this machine, and measures the library on it.
+//! The tour: runs the chapters, examines this machine, and measures the library on it.
 //!
 //! `cargo run --release` at the workspace's root runs this program.
 

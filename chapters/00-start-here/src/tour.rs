@@ -1,4 +1,4 @@
-//! Runs chapters in order and sums up: a table, `summary.json` and the exit code.
+//! Runs chapters in order and summarizes them: a table, `summary.json` and the exit code.
 
 use std::fs;
 use std::process::ExitCode;
@@ -7,13 +7,12 @@ use lesson::output::{eprintln, println};
 use lesson::{Chapter, Check, Record, Settings, Table, files};
 use serde::Serialize;
 
-/// What `summary.json` holds.
 #[derive(Serialize)]
 struct Summary {
     chapters: Vec<Entry>,
 }
 
-/// One chapter's run, or how far it came.
+/// A chapter's run, complete or ended by an error.
 #[derive(Serialize)]
 struct Entry {
     number: u8,
@@ -26,13 +25,13 @@ struct Entry {
     error: Option<String>,
 }
 
-/// Runs the chapters; a chapter that cannot run does not keep the later ones from running.
+/// Runs the chapters. A chapter that cannot run does not prevent the later ones from running.
 ///
-/// The exit code is 0 if all checks passed, 1 if one failed, 2 if a chapter could not run.
+/// The exit code is 0 if all checks passed, 1 if a check failed, and 2 if a chapter could not run.
 ///
 /// # Errors
 ///
-/// If the summary cannot be written.
+/// Returns an error if the summary cannot be written.
 pub fn run(chapters: &[Chapter], settings: &Settings) -> lesson::Result<ExitCode> {
     let out = &settings.out;
     fs::create_dir_all(out)

@@ -5,7 +5,7 @@ use ndarray::ArrayView2;
 
 use crate::{linrec_into, rows};
 
-/// The sequential loop: one row after another, one element after another.
+/// The sequential loop: row by row, element by element.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Loop;
 

@@ -6,8 +6,8 @@ use ndarray::ArrayView1;
 use crate::{Loop, linrec};
 
 // ANCHOR: horner
-/// The polynomial `w_0 t^n + w_1 t^{n-1} + … + w_n` at `t`, with the highest power's coefficient
-/// first.
+/// Computes the polynomial `w_0 t^n + w_1 t^{n-1} + … + w_n` at `t`. The highest power's
+/// coefficient comes first.
 pub fn polynomial(w: &[f64], t: f64) -> f64 {
     let states = linrec(w, &vec![t; w.len()], 0.0);
     states.last().copied().unwrap_or(0.0)
@@ -15,7 +15,7 @@ pub fn polynomial(w: &[f64], t: f64) -> f64 {
 // ANCHOR_END: horner
 
 // ANCHOR: undo
-/// The inputs that a recurrence from zero with these coefficients and outputs had.
+/// Recovers the inputs of a recurrence from zero with these outputs and coefficients.
 pub fn undo<T: Element>(outputs: &[T], coeffs: &[T]) -> Vec<T> {
     let previous = [T::zero()].into_iter().chain(outputs.iter().copied());
     let all = outputs.iter().zip(coeffs).zip(previous);
@@ -24,8 +24,8 @@ pub fn undo<T: Element>(outputs: &[T], coeffs: &[T]) -> Vec<T> {
 // ANCHOR_END: undo
 
 // ANCHOR: returns
-/// What is still to come, from every time step to the end of its episode: `g_l = r_l + d_l g_{l+1}`
-/// with the discount `d_l`, and 0 for it where `last[l]` says that an episode ends.
+/// Computes the discounted return from every time step to the end of its episode: `g_l = r_l + d_l
+/// g_{l+1}`. The coefficient `d_l` is `discount`, or 0 where `last[l]` marks the end of an episode.
 pub fn discounted_returns(
     rewards: ArrayView1<f64>,
     last: &[bool],
@@ -41,7 +41,7 @@ pub fn discounted_returns(
 // ANCHOR_END: returns
 
 // ANCHOR: half_life
-/// The coefficient with which the past loses half of its weight every `steps` steps.
+/// Returns the coefficient with which the past loses half of its weight every `steps` steps.
 pub fn coeff_of_half_life(steps: f64) -> f64 {
     0.5_f64.powf(1.0 / steps)
 }

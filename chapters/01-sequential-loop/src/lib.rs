@@ -1,12 +1,13 @@
 //! Chapter 01: The sequential loop.
 //!
-//! - [`sequence`]: the recurrence along one sequence, first on slices ([`linrec()`]), then on views
-//!   and into a given array ([`linrec_into`]).
-//! - [`rows`]: from one sequence to arrays of them, with direction, initial and final state.
-//! - [`special_cases`]: what the recurrence becomes for particular coefficients: sums, products,
-//!   averages, restarts.
+//! - [`sequence`]: the recurrence along one sequence, on slices ([`linrec()`]) and on views with a
+//!   given output array ([`linrec_into`]).
+//! - [`rows`]: from one sequence to arrays of sequences, with direction, initial and final state.
+//! - [`special_cases`]: sums, products, averages and restarts as recurrences with particular
+//!   coefficients.
 //! - [`Loop`]: the loop as an [`Engine`](linrec::Engine).
-//! - [`side_by_side`](mod@side_by_side): many sequences in step, to see what the loop waits for.
+//! - [`side_by_side`](mod@side_by_side): many sequences in step, which shows what the loop waits
+//!   for.
 //! - [`exercises`]: the solutions of the page's exercises.
 //!
 //! ```
@@ -31,6 +32,6 @@ mod story;
 pub use engine::Loop;
 pub use sequence::{linrec, linrec_into};
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -1,5 +1,6 @@
-//! From one sequence to arrays of them: a function that computes one row becomes a forward and a
-//! backward pass over `[num_seqs, seq_len]` arrays. Later chapters hand in rows of their own.
+//! From one sequence to arrays of sequences: makes forward and backward passes over `[num_seqs,
+//! seq_len]` arrays from a function that computes one row. Later chapters pass their own row
+//! functions.
 
 use linrec::{Direction, Element, Error, Options, Outputs, validate};
 use ndarray::{ArrayBase, ArrayView1, ArrayView2, ArrayViewMut1, Axis, CowArray, Ix2, RawData};
@@ -11,11 +12,12 @@ mod backward;
 // ANCHOR: forward
 /// Computes every row with `row(inputs, coeffs, initial, outputs)`, which returns the final state.
 ///
-/// Shapes: `inputs` and `coeffs` `[num_seqs, seq_len]`, the initial state `[num_seqs]`.
+/// Shapes: `inputs` and `coeffs` are `[num_seqs, seq_len]`, the initial state is `[num_seqs]`.
 ///
 /// # Errors
 ///
-/// If the shapes do not match, if the result does not fit into memory, and those of `row`.
+/// Returns an error if the shapes do not match, if the result does not fit into memory, or if `row`
+/// fails.
 pub fn forward<T: Element>(
     inputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,
@@ -36,8 +38,8 @@ pub fn forward<T: Element>(
     Ok(Outputs { outputs, final_state: states })
 }
 
-/// The elements of an array, so that walking along a row from its first to its last is the walk
-/// that `direction` asks for. Only the stride changes sign: nothing is copied.
+/// Reverses every row if `direction` is reverse, so that the first element comes first in the
+/// direction of the walk. Only the stride changes its sign; nothing is copied.
 fn in_walking_order<S: RawData>(
     mut array: ArrayBase<S, Ix2>,
     direction: Direction,
@@ -49,7 +51,8 @@ fn in_walking_order<S: RawData>(
 }
 // ANCHOR_END: forward
 
-/// The coefficients that the recurrence multiplies with: `exp` of those given as logarithms.
+/// Returns the coefficients that the recurrence multiplies by: `exp` of coefficients that are given
+/// as logarithms.
 fn plain_coeffs<'a, T: Element>(
     operation: &'static str,
     coeffs: ArrayView2<'a, T>,

@@ -4,10 +4,10 @@ use linrec::Element;
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 // ANCHOR: linrec
-/// The outputs `y_l = y_{l-1} * c_l + x_l`, where `y_{-1}` is `initial`.
+/// Computes the outputs `y_l = y_{l-1} * c_l + x_l`, where `y_{-1}` is `initial`.
 ///
-/// There is one output for every pair of an input and a coefficient. If one of the slices
-/// is longer, its rest is not used.
+/// There is one output for every pair of an input and a coefficient. If one slice is longer, its
+/// other elements are ignored.
 pub fn linrec<T: Element>(inputs: &[T], coeffs: &[T], initial: T) -> Vec<T> {
     let mut state = initial;
     let step = |(&x, &c): (&T, &T)| {
@@ -19,11 +19,11 @@ pub fn linrec<T: Element>(inputs: &[T], coeffs: &[T], initial: T) -> Vec<T> {
 // ANCHOR_END: linrec
 
 // ANCHOR: linrec_into
-/// Writes the outputs `y_l = y_{l-1} * c_l + x_l`, where `y_{-1}` is `initial`, into a given
-/// array, and returns the final state: `y_{L-1}`, or `initial` where there is no element.
+/// Writes the outputs `y_l = y_{l-1} * c_l + x_l`, where `y_{-1}` is `initial`, into a given array.
+/// Returns the final state: `y_{L-1}`, or `initial` if there are no elements.
 ///
-/// `L` is the length of the shortest of the three arrays. The rest of the others is neither read
-/// nor written.
+/// `L` is the length of the shortest array. Other elements of longer arrays are neither read nor
+/// written.
 pub fn linrec_into<T: Element>(
     inputs: ArrayView1<T>,
     coeffs: ArrayView1<T>,

@@ -1,11 +1,11 @@
-//! Many sequences in step: the same work as the loop's, with nothing to wait for.
+//! Many sequences in step: the same work as the loop's, but without waiting.
 
 use linrec::Element;
 
 // ANCHOR: side_by_side
-/// `N` sequences at once, from zero: element `l` of all of them lies in `inputs[l]`.
+/// Computes `N` sequences at once, from zero. `inputs[l]` contains element `l` of all of them.
 ///
-/// The arrays must have the same length; what exceeds the shortest is not used.
+/// The arrays must have the same length; elements past the end of the shortest are ignored.
 pub fn side_by_side<T: Element, const N: usize>(
     inputs: &[[T; N]],
     coeffs: &[[T; N]],

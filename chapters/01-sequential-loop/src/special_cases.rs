@@ -1,29 +1,31 @@
-//! What the recurrence becomes for particular inputs and coefficients.
+//! Special cases of the recurrence for particular inputs and coefficients.
 
 use linrec::Element;
 
 use crate::linrec;
 
 // ANCHOR: sum_and_product
-/// The sums of the first 1, 2, … inputs: every coefficient is 1.
+/// Computes the sums of the first 1, 2, … inputs: every coefficient is 1.
 pub fn cumulative_sum<T: Element>(inputs: &[T]) -> Vec<T> {
     linrec(inputs, &vec![T::one(); inputs.len()], T::zero())
 }
 
-/// The products of the first 1, 2, … coefficients: inputs of 0, and a state that starts at 1.
+/// Computes the products of the first 1, 2, … coefficients: all inputs are 0, and the state starts
+/// at 1.
 pub fn cumulative_product<T: Element>(coeffs: &[T]) -> Vec<T> {
     linrec(&vec![T::zero(); coeffs.len()], coeffs, T::one())
 }
 // ANCHOR_END: sum_and_product
 
 // ANCHOR: averages
-/// The moving average `y_l = c y_{l-1} + (1 - c) x_l`, in which the past fades exponentially.
+/// Computes the moving average `y_l = c y_{l-1} + (1 - c) x_l`, in which the past fades
+/// exponentially.
 pub fn exponential_average(inputs: &[f64], coeff: f64, initial: f64) -> Vec<f64> {
     let shares: Vec<f64> = inputs.iter().map(|x| (1.0 - coeff) * x).collect();
     linrec(&shares, &vec![coeff; inputs.len()], initial)
 }
 
-/// The mean of the first 1, 2, … inputs: input `l` joins `l` others with weight `1/(l+1)`.
+/// Computes the mean of the first 1, 2, … inputs: input `l` joins `l` others with weight `1/(l+1)`.
 pub fn running_mean(inputs: &[f64]) -> Vec<f64> {
     let count = |l: usize| (l + 1) as f64;
     let shares: Vec<f64> = inputs.iter().enumerate().map(|(l, x)| x / count(l)).collect();
@@ -33,8 +35,8 @@ pub fn running_mean(inputs: &[f64]) -> Vec<f64> {
 // ANCHOR_END: averages
 
 // ANCHOR: restart
-/// Sets the coefficient of every position in `starts` to 0: there the state forgets what was
-/// before, and a new sequence begins. Positions past the end are left out.
+/// Sets the coefficient of every position in `starts` to 0, so that the state forgets the past and
+/// a new sequence begins. Positions past the end are ignored.
 pub fn restart<T: Element>(coeffs: &mut [T], starts: &[usize]) {
     for &start in starts {
         if let Some(c) = coeffs.get_mut(start) {
@@ -45,8 +47,8 @@ pub fn restart<T: Element>(coeffs: &mut [T], starts: &[usize]) {
 // ANCHOR_END: restart
 
 // ANCHOR: gate
-/// The average since the last jump, over the last `1/(1-slowest)` or so inputs. An input that
-/// lies further than `jump` from the one before makes the past count no more.
+/// Computes the average since the last jump, over about `1/(1-slowest)` inputs at most. An input
+/// that differs from the previous one by more than `jump` erases the past.
 ///
 /// Returns the averages and the coefficients that made them.
 pub fn gated_average(inputs: &[f64], jump: f64, slowest: f64) -> (Vec<f64>, Vec<f64>) {

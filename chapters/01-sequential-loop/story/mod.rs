@@ -1,4 +1,9 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 1: runs every example of the page and checks it.
+//!
+//! A reader first follows six steps by hand. The story then splits, reverses and restarts the loop,
+//! draws what coefficients do to a signal, compares single with double precision against a derived
+//! bound, runs the test contract, and measures the loop against an addition. `cargo xtask record
+//! --check` compares the checks and values of a run with the committed record.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -37,7 +42,6 @@ pub(crate) fn run(lesson: &mut Lesson) -> Result {
     loop_against_add(lesson)
 }
 
-/// Six steps that can be followed by hand.
 fn first_steps(lesson: &mut Lesson) -> Result {
     lesson.step("loop", "Six steps by hand")?;
     lesson.say(
@@ -62,10 +66,8 @@ fn first_steps(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-// The state, and the two directions.
-
-/// Splits a sequence at every place: the first part's final state is the second one's initial
-/// state.
+/// Splits a sequence at every position: the first part's final state becomes the second part's
+/// initial state.
 fn any_split(lesson: &mut Lesson) -> Result {
     lesson.step("state", "The state is all that the past leaves behind")?;
     let (x, c) = (random(1000, -1.0..1.0, 1), random(1000, 0.98..1.0, 2));
@@ -93,7 +95,6 @@ fn any_split(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Runs the loop from the end.
 fn reverse(lesson: &mut Lesson) -> Result {
     lesson.step("reverse", "The other direction")?;
     lesson.say(
@@ -126,9 +127,6 @@ fn reverse(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-// Sums, products, averages and restarts, each checked against another way to get them.
-
-/// Cumulative sum and product, against ndarray's.
 fn sums_and_products(lesson: &mut Lesson) -> Result {
     lesson.step("sums", "Sums and products")?;
     let numbers = [1.0, 2.0, 3.0, 4.0, 5.0];
@@ -150,7 +148,6 @@ fn sums_and_products(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// The mean so far, and the average that fades.
 fn averages(lesson: &mut Lesson) -> Result {
     lesson.step("averages", "Averages")?;
     let x = Array1::from(random(1000, -1.0..1.0, 6));
@@ -166,8 +163,8 @@ fn averages(lesson: &mut Lesson) -> Result {
             let prefix = x.slice(s![..=l]);
             let size = prefix.mapv(f64::abs).mean().unwrap_or(0.0);
             let error = (mean - prefix.mean().unwrap_or(0.0)).abs();
-            // Three roundings a step here (a coefficient, a product, an addition), one there, and a
-            // few that every term meets.
+            // Each step rounds three times here (a coefficient, a product, an addition) and once in
+            // ndarray; a few roundings affect every term.
             let roundings = (4 * l + 5) as f64 * f64::EPSILON / 2.0;
             error / (roundings / (1.0 - roundings) * size)
         })
@@ -190,7 +187,6 @@ fn averages(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Packs three sequences into one.
 fn restart(lesson: &mut Lesson) -> Result {
     lesson.step("restart", "A coefficient of zero starts a new sequence")?;
     let (x, mut c) = (random(1000, -1.0..1.0, 8), random(1000, 0.98..1.0, 9));
@@ -208,9 +204,7 @@ fn restart(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-// Pictures of what coefficients do to a signal.
-
-/// One input of 1, and how long it is remembered.
+/// Shows how long a single input of 1 is remembered.
 fn impulse(lesson: &mut Lesson) -> Result {
     lesson.step("impulse", "How long one input is remembered")?;
     lesson.say(
@@ -240,7 +234,8 @@ fn impulse(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// A noisy signal with jumps, averaged with fixed coefficients and with coefficients that it makes.
+/// Averages a noisy signal with jumps, with fixed coefficients and with coefficients computed from
+/// the signal.
 fn signal(lesson: &mut Lesson) -> Result {
     lesson.step("signal", "What coefficients do to a signal")?;
     let levels = [0.0, 1.0, 0.3, -0.6];
@@ -287,8 +282,6 @@ fn signal(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-// How far single precision is from double precision, and how far it may be.
-
 const LOOP: Rounding = Rounding { levels: 0, exp_ulps: 0.0 };
 
 fn case(coeffs: CoeffKind, seq_len: usize) -> Case {
@@ -304,11 +297,11 @@ fn case(coeffs: CoeffKind, seq_len: usize) -> Case {
     }
 }
 
-/// Elements of a sequence that is compared with double precision.
+/// The length of the sequence that is compared with double precision.
 const COMPARED: usize = 4093;
 
-/// The positions that are looked at apart from each other: what they are called, the first and the
-/// one past the last.
+/// The ranges of positions that are examined separately: name, first position, and the position
+/// after the last.
 const POSITIONS: [(&str, (usize, usize)); 4] = [
     ("l < 10", (0, 10)),
     ("10 to 99", (10, 100)),
@@ -316,7 +309,7 @@ const POSITIONS: [(&str, (usize, usize)); 4] = [
     ("from 1000", (1000, COMPARED)),
 ];
 
-/// The errors of the loop in `f32` against the loop in `f64`, beside their bounds.
+/// Compares the errors of the loop in `f32` against the loop in `f64` with their bounds.
 fn against_double_precision(lesson: &mut Lesson) -> Result {
     lesson.step("bound", "How exact is it?")?;
     lesson.say(
@@ -377,7 +370,7 @@ fn draw(lesson: &mut Lesson, errors: &[f64], bound: &[f64]) -> Result {
     lesson.figure("bound.svg", "the error and its bound", Kind::Computed, &plot::svg(&[&chart])?)
 }
 
-/// The table of cases that every engine of the project must pass, at lengths that take no time.
+/// Runs the test contract that every engine of the project must pass, at lengths that take no time.
 fn contract(lesson: &mut Lesson) -> Result {
     lesson.step("contract", "One test for all that follow")?;
     let domain = Domain { max_len: 1000, ..Domain::default() };
@@ -393,12 +386,11 @@ fn contract(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-// What the loop costs, against an element-wise addition of the same arrays.
-
-/// How many sequences go side by side.
+/// The number of sequences in step.
 const N: usize = 16;
 
-/// The loop, the addition and the loop over many sequences side by side, from cache to memory.
+/// Measures the loop, the addition and the loop over many sequences in step, for arrays in cache
+/// and in memory.
 fn loop_against_add(lesson: &mut Lesson) -> Result {
     lesson.step("cost", "What it costs")?;
     lesson.say(
@@ -448,10 +440,11 @@ fn loop_against_add(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Nanoseconds per element: the loop, the loop over `N` sequences in step, the addition.
+/// Measures the nanoseconds per element of the loop, the loop over `N` sequences in step, and the
+/// addition.
 fn measure(len: usize) -> [f64; 3] {
     let floats = |range, seed| -> Vec<f32> {
-        // A long sequence repeats a short one: what the numbers are does not matter here.
+        // A long sequence repeats a short one, because the numbers do not matter here.
         let some = random(len.min(1 << 16), range, seed);
         some.iter().cycle().take(len).map(|&value| value as f32).collect()
     };
@@ -460,7 +453,7 @@ fn measure(len: usize) -> [f64; 3] {
     let (x, c) = (Array1::from(x.clone()), Array1::from(c.clone()));
     let [mut y, mut sum] = [Array1::zeros(len), Array1::zeros(len)];
     let mut rows_y = vec![[0.0_f32; N]; len / N];
-    // Short arrays many times over, so that a measurement is long enough for the clock.
+    // Short arrays are processed many times so that the clock can measure them.
     let times = ((1 << 18) / len).max(1);
     let medians = clock::medians(
         11,
@@ -488,13 +481,11 @@ fn repeat(times: usize, mut work: impl FnMut()) {
     }
 }
 
-/// How many elements differ in their bits.
 fn differing(a: &[f64], b: &[f64]) -> f64 {
     let pairs = a.iter().zip(b).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
     (pairs + a.len().abs_diff(b.len())) as f64
 }
 
-/// A sequence of random numbers, uniform in a range.
 fn random(len: usize, range: std::ops::Range<f64>, seed: u64) -> Vec<f64> {
     let mut rng = StdRng::seed_from_u64(seed);
     (0..len).map(|_| rng.random_range(range.clone())).collect()

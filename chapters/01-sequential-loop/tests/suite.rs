@@ -1,7 +1,7 @@
-//! Chapter 1's tests: one program, linked once.
+//! Chapter 1's tests, in one program so that it is linked once.
 
 mod contract {
-    //! The loop under the contract that every engine is held to, and the golden data.
+    //! The loop must pass the test contract and reproduce the golden data.
 
     use ch01_sequential_loop::Loop;
     use linrec::Element;
@@ -55,7 +55,7 @@ mod contract {
     }
 }
 mod special_cases {
-    //! The special cases, the exercises, and the property that they all rest on.
+    //! The special cases, the exercises, and the property that all of them rely on.
 
     use approx::assert_abs_diff_eq;
     use ch01_sequential_loop::exercises::{
@@ -76,7 +76,7 @@ mod special_cases {
 
     proptest! {
         #[test]
-        fn a_cut_anywhere_changes_nothing((x, c) in pairs(), share in 0.0..1.0, initial in -1.0_f32..1.0) {
+        fn a_split_anywhere_changes_nothing((x, c) in pairs(), share in 0.0..1.0, initial in -1.0_f32..1.0) {
             let place = (share * x.len() as f64) as usize;
             let mut parts = linrec(&x[..place], &c[..place], initial);
             let state = parts.last().copied().unwrap_or(initial);
@@ -94,7 +94,7 @@ mod special_cases {
         }
 
         #[test]
-        fn sequences_in_step_are_those_one_by_one((x, c) in pairs()) {
+        fn sequences_in_step_equal_single_sequences((x, c) in pairs()) {
             let (rows_x, rows_c) = (x.as_chunks::<3>().0, c.as_chunks::<3>().0);
             let mut rows_y = vec![[f32::NAN; 3]; rows_x.len()];
             side_by_side(rows_x, rows_c, &mut rows_y);
@@ -105,15 +105,16 @@ mod special_cases {
         }
 
         #[test]
-        fn undone_recurrences_give_the_inputs_back((x, c) in pairs()) {
-            // In f64, inputs and coefficients of f32 make the last subtraction nearly exact.
+        fn undone_recurrences_return_the_inputs((x, c) in pairs()) {
+            // With f32 inputs and coefficients widened to f64, the last subtraction is nearly
+            // exact.
             let (x, c): (Vec<f64>, Vec<f64>) =
                 (x.into_iter().map(f64::from).collect(), c.into_iter().map(f64::from).collect());
             let y = linrec(&x, &c, 0.0);
             let largest = y.iter().fold(1.0_f64, |largest, y| largest.max(y.abs()));
             for (undone, x) in undo(&y, &c).into_iter().zip(x) {
-                // The loop rounds twice a step, this rounds twice; each by at most u times 2.2 max
-                // |y|.
+                // The loop rounds twice per step, and so does `undo`; each rounding is at most u
+                // times 2.2 max |y|.
                 prop_assert!((undone - x).abs() <= 4.0 * f64::EPSILON / 2.0 * 2.2 * largest);
             }
         }
@@ -145,7 +146,7 @@ mod special_cases {
 
     #[test]
     fn exercises_have_the_answers_that_the_page_gives() -> Result<(), linrec::Error> {
-        // 2 t^3 - 6 t^2 + 2 t - 1 at 3, and no polynomial at all.
+        // 2 t^3 - 6 t^2 + 2 t - 1 at 3, and an empty polynomial.
         assert_eq!(polynomial(&[2.0, -6.0, 2.0, -1.0], 3.0), 5.0);
         assert_eq!(polynomial(&[], 3.0), 0.0);
 

@@ -1,4 +1,4 @@
-//! Both ways as engines: the rows one after another, each of them on several threads.
+//! Both ways as engines: row by row, with several threads for each row.
 
 use std::io;
 
@@ -14,8 +14,8 @@ use crate::{Part, many_threads, two_threads};
 pub struct TwoThreads;
 
 impl TwoThreads {
-    /// What it takes, and how often it rounds: at one level the second half takes in what came
-    /// before.
+    /// Returns the domain of the test contract. Rounding has one level: the second half adds the
+    /// contribution of the first.
     pub fn domain() -> Domain {
         Domain { levels: |_| 1, ..Domain::default() }
     }
@@ -59,8 +59,8 @@ impl<T: Element> Engine<T> for TwoThreads {
 
 /// `T` threads for every row, each with a part of it, and a tree over the parts' transitions.
 ///
-/// A sequence with fewer elements than threads gets one thread per element. Every call is an
-/// [`Error::Unsupported`] if there are no threads, or more than the system can start.
+/// A sequence with fewer elements than threads gets one thread per element. Every call returns
+/// [`Error::Unsupported`] if the number of threads is 0, or more than the system can start.
 #[derive(Debug, Clone)]
 pub struct ManyThreads {
     name: String,
@@ -68,13 +68,14 @@ pub struct ManyThreads {
 }
 
 impl ManyThreads {
-    /// An engine with so many threads.
+    /// Makes an engine with this number of threads.
     pub fn new(threads: usize) -> Self {
         ManyThreads { name: format!("{threads} threads"), threads }
     }
 
-    /// What it takes, and how often it rounds: at the levels of a tree over the threads, of which
-    /// there are never more than elements, and once where all parts take in what came before.
+    /// Returns the domain of the test contract. Rounding has the levels of a tree over the threads,
+    /// of which there are never more than elements, and one level where each part adds the
+    /// contribution of the earlier parts.
     pub fn domain(&self) -> Domain {
         Domain { tile: self.threads, levels: Domain::tree_levels, ..Domain::default() }
     }

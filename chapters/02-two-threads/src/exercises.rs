@@ -9,11 +9,11 @@ use crate::two_threads::start;
 use crate::{Part, Transition};
 
 // ANCHOR: share
-/// Two threads of which neither ever waits: two thirds of the steps follow one another.
+/// Two threads that never wait for each other: two thirds of the steps are sequential.
 ///
 /// # Errors
 ///
-/// If the system cannot start a thread.
+/// Returns an error if the system cannot start a thread.
 pub fn two_threads_in_thirds<T: Element>(sequence: Part<T>, initial: T) -> io::Result<T> {
     let third = sequence.len() / 3;
     let (mut first, rest) = sequence.split_at(third);
@@ -23,7 +23,7 @@ pub fn two_threads_in_thirds<T: Element>(sequence: Part<T>, initial: T) -> io::R
         Ok::<T, io::Error>(first.scan(initial))
     })?;
 
-    // One step instead of a third of the sequence: what the middle part does to the state.
+    // One step replaces a third of the sequence: the transition of the middle part.
     let after = middle.transition().apply(before);
     thread::scope(|scope| {
         start(scope, || middle.combine(before))?;
@@ -33,8 +33,8 @@ pub fn two_threads_in_thirds<T: Element>(sequence: Part<T>, initial: T) -> io::R
 // ANCHOR_END: share
 
 // ANCHOR: on_the_way
-/// [`Part::combine`] without the stored products: what comes from before the part shrinks, or
-/// grows, on its way from element to element.
+/// Does the work of [`Part::combine`] without stored products: the contribution of the state before
+/// the part shrinks or grows from element to element.
 pub fn combine_on_the_way<T: Element>(coeffs: ArrayView1<T>, before: T, outputs: &mut [T]) {
     let mut carried = before;
     for (y, &c) in outputs.iter_mut().zip(coeffs) {
@@ -45,7 +45,7 @@ pub fn combine_on_the_way<T: Element>(coeffs: ArrayView1<T>, before: T, outputs:
 // ANCHOR_END: on_the_way
 
 // ANCHOR: reduce
-/// The transition of a stretch, without any of its outputs.
+/// Computes the transition of a stretch without any of its outputs.
 pub fn reduce<T: Element>(inputs: &[T], coeffs: &[T]) -> Transition<T> {
     let nothing = Transition { coeff: T::one(), state: T::zero() };
     let elements = inputs.iter().zip(coeffs).map(|(&x, &c)| Transition { coeff: c, state: x });
@@ -54,12 +54,12 @@ pub fn reduce<T: Element>(inputs: &[T], coeffs: &[T]) -> Transition<T> {
 // ANCHOR_END: reduce
 
 // ANCHOR: final_state
-/// Only the final state of a sequence, on `threads` threads: nothing is written, and nothing has to
-/// be combined but the transitions.
+/// Computes only the final state of a sequence on `threads` threads. Nothing is written, and only
+/// the transitions are combined.
 ///
 /// # Errors
 ///
-/// If the system cannot start so many threads.
+/// Returns an error if the system cannot start that many threads.
 pub fn final_state<T: Element>(
     inputs: &[T],
     coeffs: &[T],

@@ -1,16 +1,16 @@
 //! Chapter 02: Two threads, then many.
 //!
-//! - [`Part`]: one thread's part of a sequence, and the two loops that it needs: [`Part::scan`] and
+//! - [`Part`]: one thread's part of a sequence, and its two loops [`Part::scan`] and
 //!   [`Part::combine`].
 //! - [`two_threads()`]: a sequence in two parts.
-//! - [`Transition`]: what a part does to the state, and the associative operator on it; [`tree()`]
-//!   puts the transitions of many parts together in ⌈log2 T⌉ levels.
-//! - [`many_threads()`]: a sequence in T parts; counts its [`Steps`].
+//! - [`Transition`]: the effect of a part on the state, and the associative operator on
+//!   transitions; [`tree()`] combines the transitions of many parts in ⌈log2 T⌉ levels.
+//! - [`many_threads()`]: a sequence in T parts, with its [`Steps`] counted.
 //! - [`TwoThreads`] and [`ManyThreads`]: both as an [`Engine`](linrec::Engine).
 //! - [`exercises`]: the solutions of the page's exercises.
 //!
-//! All of them need the products of the coefficients of a part. Where such a product exceeds the
-//! largest number of the type, the result is infinite or NaN, even if the loop's is not.
+//! All of them need the products of a part's coefficients. If such a product overflows, the result
+//! is infinite or NaN, even if the loop's result is not.
 
 pub mod exercises;
 
@@ -32,6 +32,6 @@ pub use transition::Transition;
 pub use tree::{merge_groups, tree};
 pub use two_threads::two_threads;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -1,4 +1,4 @@
-//! A sequence in T parts, each on its own thread, and a tree over what lies between them.
+//! A sequence in T parts, each on its own thread, and a tree over the parts' transitions.
 
 use std::{io, thread};
 
@@ -7,41 +7,41 @@ use linrec::Element;
 use crate::two_threads::start;
 use crate::{Part, Transition, tree};
 
-/// The steps that a run took. An element that a thread handles in a loop is a step, and so is a
-/// combination of two transitions; what different threads do at the same time is counted once in
-/// the first three, and every time in `total`.
+/// The number of steps of a run. A step is an element that a thread handles in a loop, or a
+/// combination of two transitions. The first three fields count simultaneous steps once; `total`
+/// counts every step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Steps {
-    /// The longest local loop.
+    /// The steps of the longest local loop.
     pub scan: usize,
     /// The levels of the tree.
     pub tree: usize,
-    /// The longest combining loop.
+    /// The steps of the longest combining loop.
     pub combine: usize,
-    /// All that all threads did.
+    /// The steps of all threads.
     pub total: usize,
 }
 
 impl Steps {
-    /// The steps that had to follow one another.
+    /// Returns the number of steps that must follow one another.
     pub fn sequential(&self) -> usize {
         self.scan + self.tree + self.combine
     }
 }
 
 // ANCHOR: many_threads
-/// Computes a sequence in `threads` parts. Returns the final state, and the steps it took.
+/// Computes a sequence in `threads` parts. Returns the final state and the number of steps.
 ///
 /// # Errors
 ///
-/// If there are no threads, or if the system cannot start so many.
+/// Returns an error if `threads` is 0, or if the system cannot start that many threads.
 pub fn many_threads<T: Element>(
     sequence: Part<T>,
     initial: T,
     threads: usize,
 ) -> io::Result<(T, Steps)> {
     if threads == 0 {
-        return Err(io::Error::other("nobody to do the work"));
+        return Err(io::Error::other("at least one thread is needed"));
     }
     let mut steps = Steps::default();
     let mut parts = sequence.split_into(threads);
@@ -51,14 +51,14 @@ pub fn many_threads<T: Element>(
     first.before = initial;
     steps.scan = on_threads(&mut parts, &mut steps.total, |part| _ = part.scan(part.before))?;
 
-    // log T steps: what every part does to the state becomes what all parts up to it do.
+    // log T steps: the transition of each part becomes the transition of all parts up to it.
     let mut transitions: Vec<_> = parts.iter().map(Part::transition).collect();
     steps.tree = tree(&mut transitions, |left: Transition<T>, right| {
         steps.total += 1;
         left.then(right)
     });
 
-    // L/T steps: each thread but the first adds what the state before its part contributes.
+    // L/T steps: each thread but the first adds the contribution of the state before its part.
     for (part, before) in parts.iter_mut().skip(1).zip(&transitions) {
         part.before = before.state;
     }
@@ -69,8 +69,8 @@ pub fn many_threads<T: Element>(
     Ok((state, steps))
 }
 
-/// Runs `work` on all parts at the same time: on the last one by this thread, on the others by
-/// new ones. Returns the steps of the longest, and adds those of all to `total`.
+/// Runs `work` on all parts at the same time: on the last part in this thread, on the others in new
+/// threads. Returns the steps of the longest part, and adds the steps of all parts to `total`.
 fn on_threads<'a, T: Element>(
     parts: &mut [Part<'a, T>],
     total: &mut usize,

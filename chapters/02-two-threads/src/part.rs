@@ -5,27 +5,26 @@ use ndarray::{ArrayView1, ArrayViewMut1, Axis, Zip};
 
 use crate::Transition;
 
-/// A part of a sequence, from its own first element to its own last: the inputs and coefficients to
-/// read, and the outputs to write.
+/// A part of a sequence: the inputs and coefficients to read, and the outputs to write.
 #[derive(Debug)]
 pub struct Part<'a, T> {
     inputs: ArrayView1<'a, T>,
     coeffs: ArrayView1<'a, T>,
     outputs: ArrayViewMut1<'a, T>,
-    /// For every element, the product of the part's coefficients up to and with its own.
+    /// The products of the part's coefficients up to and including each element's.
     products: Vec<T>,
-    /// The state before the first element, or what is known of it.
+    /// The state before the first element, as far as it is known.
     pub(crate) before: T,
-    /// How many elements the last loop over this part has handled.
+    /// The number of elements that the last loop over this part has handled.
     pub(crate) steps: usize,
 }
 
 impl<'a, T: Element> Part<'a, T> {
-    /// A whole sequence as one part.
+    /// Makes a part of a whole sequence.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if the three do not have the same length.
+    /// Returns [`Error::ShapeMismatch`] if the three arrays differ in length.
     pub fn new(
         inputs: ArrayView1<'a, T>,
         coeffs: ArrayView1<'a, T>,
@@ -37,17 +36,17 @@ impl<'a, T: Element> Part<'a, T> {
         Ok(Part { inputs, coeffs, outputs, products: Vec::new(), before: T::zero(), steps: 0 })
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.inputs.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first `split` elements, and the rest.
+    /// Splits the part into the first `split` elements and the rest.
     pub fn split_at(self, split: usize) -> (Self, Self) {
         let split = split.min(self.len());
         let (x1, x2) = self.inputs.split_at(Axis(0), split);
@@ -64,8 +63,8 @@ impl<'a, T: Element> Part<'a, T> {
         (part(x1, c1, y1), part(x2, c2, y2))
     }
 
-    /// Parts of `⌈L/T⌉` elements (the last one may be shorter): at most `threads` of them, and none
-    /// of them empty.
+    /// Splits the part into parts of `⌈L/T⌉` elements (the last one may be shorter). There are at
+    /// most `threads` parts, and none of them is empty.
     pub fn split_into(self, threads: usize) -> Vec<Self> {
         let len = self.len().div_ceil(threads.max(1));
         let mut parts = Vec::new();
@@ -79,7 +78,7 @@ impl<'a, T: Element> Part<'a, T> {
     }
 
     // ANCHOR: scan
-    /// The loop over this part, as if the state before it were `initial`. Keeps the products
+    /// Runs the loop over this part, as if the state before it were `initial`. Stores the products
     /// of the coefficients, and returns the final state.
     pub fn scan(&mut self, initial: T) -> T {
         let (mut state, mut product) = (initial, T::one());
@@ -98,7 +97,7 @@ impl<'a, T: Element> Part<'a, T> {
     // ANCHOR_END: scan
 
     // ANCHOR: combine
-    /// Adds what the state before this part contributes, after a scan from zero.
+    /// Adds the contribution of the state before this part, after a scan from zero.
     pub fn combine(&mut self, before: T) {
         self.steps = 0;
         Zip::from(&mut self.outputs).and(&self.products).for_each(|y, &product| {
@@ -108,13 +107,14 @@ impl<'a, T: Element> Part<'a, T> {
     }
     // ANCHOR_END: combine
 
-    /// The state after the part, once it is scanned and combined; `None` for a part of no elements.
+    /// Returns the state after the part, once it is scanned and combined, or `None` if the part is
+    /// empty.
     pub fn last_output(&self) -> Option<T> {
         self.outputs.last().copied()
     }
 
     // ANCHOR: transition
-    /// What a scanned part does to the state before it.
+    /// Returns the effect of a scanned part on the state before it.
     pub fn transition(&self) -> Transition<T> {
         let coeff = self.products.last().copied().unwrap_or(T::one());
         let state = self.outputs.last().copied().unwrap_or(T::zero());

@@ -1,4 +1,4 @@
-//! What a part of a sequence does to the state.
+//! The effect of a part of a sequence on the state.
 
 use linrec::Element;
 
@@ -8,17 +8,17 @@ use linrec::Element;
 pub struct Transition<T> {
     /// The product of the stretch's coefficients.
     pub coeff: T,
-    /// Its last output, had it started from zero.
+    /// The last output of the stretch if it started from zero.
     pub state: T,
 }
 
 impl<T: Element> Transition<T> {
-    /// The state after the stretch.
+    /// Returns the state after the stretch.
     pub fn apply(self, before: T) -> T {
         before * self.coeff + self.state
     }
 
-    /// This stretch and then a later one, as a single one.
+    /// Combines this stretch and a later one to a single stretch.
     pub fn then(self, later: Self) -> Self {
         Transition {
             coeff: self.coeff * later.coeff,

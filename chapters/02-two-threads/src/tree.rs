@@ -1,8 +1,8 @@
-//! Putting the parts together in pairs of groups, groups of two, four, eight …
+//! Combines the parts in a tree: pairs of groups of one, two, four … parts.
 
 // ANCHOR: tree
-/// Turns every entry into the combination of all entries up to and with it.
-/// Returns the number of levels, ⌈log2 of the number of entries⌉.
+/// Turns every entry into the combination of all entries up to and including it. Returns the number
+/// of levels, ⌈log2 of the number of entries⌉.
 pub fn tree<P: Copy>(entries: &mut [P], mut combine: impl FnMut(P, P) -> P) -> usize {
     let (mut size, mut levels) = (1, 0);
     while size < entries.len() {
@@ -12,8 +12,9 @@ pub fn tree<P: Copy>(entries: &mut [P], mut combine: impl FnMut(P, P) -> P) -> u
     levels
 }
 
-/// One level: neighbouring groups of `size` entries become one. All entries of the right
-/// group take in the last one of the left group. A `size` of zero changes nothing.
+/// Performs one level: neighbouring groups of `size` entries become one group. All entries of the
+/// right group are combined with the last entry of the left group. A `size` of zero changes
+/// nothing.
 pub fn merge_groups<P: Copy>(entries: &mut [P], size: usize, mut combine: impl FnMut(P, P) -> P) {
     for pair in entries.chunks_mut(size.saturating_mul(2).max(1)) {
         let (left, right) = pair.split_at_mut(size.min(pair.len()));

@@ -8,12 +8,12 @@ use linrec::Element;
 use crate::Part;
 
 // ANCHOR: two_threads
-/// Computes a sequence in two parts: the first `split` elements, and meanwhile the others.
+/// Computes a sequence in two parts: the first `split` elements, and the others at the same time.
 /// Returns the final state.
 ///
 /// # Errors
 ///
-/// If the system cannot start a thread.
+/// Returns an error if the system cannot start a thread.
 pub fn two_threads<T: Element>(sequence: Part<T>, initial: T, split: usize) -> io::Result<T> {
     let (mut first, mut second) = sequence.split_at(split);
     let state = thread::scope(|scope| {
@@ -27,8 +27,8 @@ pub fn two_threads<T: Element>(sequence: Part<T>, initial: T, split: usize) -> i
 }
 // ANCHOR_END: two_threads
 
-/// Starts a thread that ends before its scope does. `Scope::spawn` would panic where the system has
-/// no thread left to give.
+/// Starts a thread that ends before its scope does. `Scope::spawn` would panic if the system could
+/// not start another thread.
 pub(crate) fn start<'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() + Send + 'scope,

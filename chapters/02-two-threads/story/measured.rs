@@ -1,5 +1,10 @@
-//! What is measured: the cost of a thread and of a step, then time against the length and the
-//! threads.
+//! The measurements of chapter 2: the cost of a thread and of a step, then time against the length
+//! and the number of threads.
+//!
+//! Counted steps predict that T threads take a T-th of the time. Measured time adds the cost of
+//! starting threads and of loops that do more per element, so this part measures these pieces first
+//! and derives from them the length at which two threads win. Times are not compared with the
+//! record.
 
 use std::hint::black_box;
 use std::thread;
@@ -13,21 +18,18 @@ use ndarray::Array1;
 use super::{around_one, random};
 use crate::{Part, many_threads, two_threads};
 
-// What the pieces cost: starting threads, and a step of either loop.
-
-/// Seconds: one thread, and one element of each loop.
+/// The seconds of one thread and of one element of each loop.
 pub(super) struct Pieces {
-    /// Starting a thread, and waiting for its end.
+    /// Starting a thread and waiting for its end.
     pub thread: f64,
     /// The plain loop of chapter 1.
     pub plain: f64,
-    /// The loop that also keeps the products.
+    /// The loop that stores products as well.
     pub scan: f64,
-    /// Adding what comes from before.
+    /// The loop that adds the contribution of the state before.
     pub combine: f64,
 }
 
-/// Threads that do nothing.
 pub(super) fn cost_of_a_thread(lesson: &mut Lesson) -> Result {
     lesson.step("threads", "What a thread costs")?;
     let cores = thread::available_parallelism().map_or(1, |n| n.get());
@@ -51,7 +53,8 @@ fn start(threads: u32) {
     });
 }
 
-/// One element of the plain loop, of the loop that keeps products, and of the combining loop.
+/// Measures one element of the plain loop, of the loop that stores products, and of the combining
+/// loop.
 pub(super) fn cost_of_a_step(lesson: &mut Lesson) -> Result<Pieces> {
     lesson.step("pieces", "What a step costs")?;
     lesson.say("One thread, 65,536 elements, nanoseconds per element:");
@@ -87,13 +90,12 @@ pub(super) fn cost_of_a_step(lesson: &mut Lesson) -> Result<Pieces> {
     Ok(Pieces { thread, plain, scan, combine })
 }
 
-/// How many products of coefficients in [0.98, 1) are normal numbers.
+/// Returns the length at which products of coefficients in [0.98, 1) cease to be normal numbers.
 fn smallest_normal(len: usize) -> usize {
     let products = random(len, 0.98..1.0).1.cumprod(ndarray::Axis(0));
     products.iter().take_while(|product| product.is_normal()).count()
 }
 
-/// Nanoseconds per element of the three loops.
 fn measure_pieces((x, c): (Array1<f32>, Array1<f32>)) -> Result<[f64; 3]> {
     let [mut y, mut local] = [Array1::zeros(x.len()), Array1::zeros(x.len())];
     let mut added = Array1::zeros(x.len());
@@ -111,9 +113,7 @@ fn measure_pieces((x, c): (Array1<f32>, Array1<f32>)) -> Result<[f64; 3]> {
     Ok(times.map(|time| time.as_secs_f64() * 1e9 / x.len() as f64))
 }
 
-// Measured time, against the length and against the number of threads.
-
-/// The loop, two threads, and four threads, from short to long sequences.
+/// Measures the loop, two threads and four threads, from short to long sequences.
 pub(super) fn against_length(lesson: &mut Lesson, pieces: &Pieces) -> Result {
     lesson.step("length", "Measured: how long must a sequence be?")?;
     let exponents = lesson.size(10..=22, 10..=26);
@@ -151,7 +151,7 @@ pub(super) fn against_length(lesson: &mut Lesson, pieces: &Pieces) -> Result {
              reached was {best:.2} times its speed."
         ),
     });
-    // Two threads save half of the plain loop, less half of a combining loop.
+    // Two threads save half of the plain loop, minus half of a combining loop.
     let saved = pieces.plain - (pieces.scan + pieces.combine) / 2.0;
     let predicted = (saved > 0.0).then(|| format!("{:.0}", pieces.thread / saved));
     let predicted = predicted.unwrap_or("no number of".to_owned());
@@ -211,7 +211,7 @@ fn keep(failure: &mut Option<lesson::Error>, work: impl FnOnce() -> Result) {
     }
 }
 
-/// One length, on more and more threads.
+/// Measures one length on an increasing number of threads.
 pub(super) fn against_threads(lesson: &mut Lesson) -> Result {
     lesson.step("many", "Measured: how many threads?")?;
     let len = lesson.size(1 << 20, 1 << 24);

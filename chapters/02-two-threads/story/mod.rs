@@ -1,4 +1,9 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 2: splits a sequence by hand, then counts and measures.
+//!
+//! A reader first follows eight elements in two halves, the operator on transitions, and a tree
+//! over eight parts. The story then counts the steps of T threads against the formula, runs the
+//! test contract, and leaves the measurements to the module `measured`. `cargo xtask record
+//! --check` compares the checks and values of a run with the committed record.
 
 mod measured;
 
@@ -30,9 +35,6 @@ pub(crate) fn run(lesson: &mut Lesson) -> Result {
     measured::against_threads(lesson)
 }
 
-// The split by hand, the operator, and the tree over eight parts.
-
-/// Eight elements in two halves.
 fn by_hand(lesson: &mut Lesson) -> Result {
     lesson.step("split", "Eight elements in two halves")?;
     lesson.say(
@@ -78,7 +80,7 @@ fn by_hand(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// The operator on transitions is associative, and does not commute.
+/// Shows that the operator on transitions is associative but does not commute.
 fn operator(lesson: &mut Lesson) -> Result {
     lesson.step("operator", "One operator")?;
     let (a, b) = (Transition { coeff: 2.0, state: 1.0 }, Transition { coeff: 3.0, state: 5.0 });
@@ -104,7 +106,7 @@ fn operator(lesson: &mut Lesson) -> Result {
     Ok(())
 }
 
-/// Who holds what while eight parts are put together.
+/// Shows which parts each entry covers while eight parts are combined.
 fn tree_of_eight(lesson: &mut Lesson) -> Result {
     lesson.step("tree", "Eight parts in three levels")?;
     lesson.say(
@@ -138,7 +140,6 @@ fn tree_of_eight(lesson: &mut Lesson) -> Result {
     lesson.figure("tree.svg", "who holds what", Kind::Computed, &picture)
 }
 
-/// The steps, counted; and the contract.
 fn count(len: usize, threads: usize) -> Result<Steps> {
     let (x, c) = around_one(len);
     let mut y = Array1::zeros(len);
@@ -146,7 +147,7 @@ fn count(len: usize, threads: usize) -> Result<Steps> {
     Ok(many_threads(part, 0.0, threads)?.1)
 }
 
-/// 2 ⌈L/T⌉ + ⌈log2 T⌉, and L for one thread.
+/// Returns the expected steps: 2 ⌈L/T⌉ + ⌈log2 T⌉, and L for one thread.
 fn formula(len: usize, threads: usize) -> usize {
     match threads {
         1 => len,
@@ -154,7 +155,6 @@ fn formula(len: usize, threads: usize) -> usize {
     }
 }
 
-/// Counted steps for T = 1, 2, 4, … threads.
 fn counted(lesson: &mut Lesson) -> Result {
     lesson.step("steps", "The steps, counted")?;
     const LEN: usize = 4096;
@@ -205,7 +205,6 @@ fn counted(lesson: &mut Lesson) -> Result {
     lesson.figure("steps.svg", "counted steps", Kind::Computed, &plot::svg(&[&chart])?)
 }
 
-/// Some of the cases that every engine must pass.
 fn contract(lesson: &mut Lesson) -> Result {
     lesson.step("contract", "The same test as for the loop")?;
     lesson.say(
@@ -232,12 +231,10 @@ fn contract(lesson: &mut Lesson) -> Result {
     lesson.table("contract.csv", Kind::Computed, &table)
 }
 
-// A picture of a tree over the threads.
-
-/// Which parts every thread's transition covers, level by level. A line comes from every entry that
-/// was combined into another one.
+/// The parts that every thread's transition covers, level by level. Lines connect an entry with the
+/// entries that were combined into it.
 struct WhoHoldsWhat {
-    /// For every level and every thread, the first and the last part.
+    /// The first and the last part, for every level and every thread.
     pub levels: Vec<Vec<(usize, usize)>>,
 }
 
@@ -273,7 +270,8 @@ impl Panel for WhoHoldsWhat {
                 let mut color = COLORS[0];
                 if level > 0 {
                     let before = self.levels[level - 1][t];
-                    // The entry itself came down, and the one that ends just before it joined.
+                    // The entry itself was carried down, and the entry that ends just before it was
+                    // combined with it.
                     draw_line(area, center(level - 1, t), (x, y), COLORS[5])?;
                     if before != (from, to) {
                         draw_line(area, center(level - 1, before.0 - 1), (x, y), COLORS[1])?;
@@ -293,20 +291,19 @@ impl Panel for WhoHoldsWhat {
     }
 }
 
-/// A line from below one box to above another.
+/// Draws a line from the bottom of one box to the top of another.
 fn draw_line(area: &Area, from: (i32, i32), to: (i32, i32), color: RGBColor) -> Result {
     let ends = [(from.0, from.1 + BOX.1 / 2), (to.0, to.1 - BOX.1 / 2)];
     area.draw(&PathElement::new(ends, color.stroke_width(2)))?;
     Ok(())
 }
 
-/// Inputs and coefficients of a long sequence. The coefficients lie around 1 on both sides, so that
-/// their products neither vanish nor overflow.
+/// Draws inputs and coefficients of a long sequence. The coefficients lie on both sides of 1, so
+/// that their products neither vanish nor overflow.
 fn around_one(len: usize) -> (Array1<f32>, Array1<f32>) {
     random(len, 0.99..1.01)
 }
 
-/// Inputs in [-1, 1) and coefficients in a range.
 fn random(len: usize, coeffs: std::ops::Range<f32>) -> (Array1<f32>, Array1<f32>) {
     let mut rng = StdRng::seed_from_u64(len as u64);
     let mut draw = |range: std::ops::Range<f32>| {

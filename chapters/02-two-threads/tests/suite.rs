@@ -1,7 +1,7 @@
-//! Chapter 2's tests: one program, linked once.
+//! Chapter 2's tests, in one program so that it is linked once.
 
 mod contract {
-    //! Both engines under the contract that every engine is held to, and the golden data.
+    //! Both engines must pass the test contract and reproduce the golden data.
 
     use ch02_two_threads::{ManyThreads, TwoThreads};
     use linrec::contract::{self, Domain, Table, golden};
@@ -87,14 +87,14 @@ mod contract {
     }
 
     #[test]
-    fn no_threads_are_an_error_that_says_so() {
+    fn zero_threads_are_an_error_that_names_the_cause() {
         let ones = Array2::<f32>::ones((1, 4));
         let result = ManyThreads::new(0).forward(ones.view(), ones.view(), &Options::default());
         let error = result.expect_err("nobody computed it");
         assert!(matches!(error, Error::Unsupported { .. }));
         assert_eq!(
             error.to_string(),
-            "many threads does not support 0 threads: nobody to do the work"
+            "many threads does not support 0 threads: at least one thread is needed"
         );
     }
 }
@@ -109,12 +109,12 @@ mod parts {
     use ndarray::{Array1, ArrayView1};
     use proptest::prelude::*;
 
-    /// Whole numbers of one digit: sums and products of a few of them are exact.
+    /// Draws whole numbers of one digit: sums and products of a few of them are exact.
     fn digits(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
         prop::collection::vec((-9..10).prop_map(f64::from), len)
     }
 
-    /// The recurrence in whole numbers, or rather in halves: exact as long as the sequence is
+    /// Draws a recurrence of whole and half numbers, which is exact as long as the sequence is
     /// short.
     fn sequence(len: std::ops::Range<usize>) -> impl Strategy<Value = (Vec<f64>, Vec<f64>)> {
         let coeff = prop::sample::select(vec![0.5, 1.0, -1.0, 0.0, 2.0]);
@@ -130,8 +130,8 @@ mod parts {
         }
 
         #[test]
-        fn the_tree_gives_every_entry_all_before_it(len in 0_usize..70) {
-            // Ranges of positions: combining two that do not touch would be seen.
+        fn the_tree_combines_every_entry_with_all_before_it(len in 0_usize..70) {
+            // Ranges of positions reveal a combination of two entries that do not touch.
             let mut ranges: Vec<(usize, usize)> = (0..len).map(|i| (i, i)).collect();
             let mut touching = true;
             let levels = tree(&mut ranges, |a, b| {
@@ -162,7 +162,7 @@ mod parts {
         }
 
         #[test]
-        fn a_combination_on_the_way_is_the_same((x, c) in sequence(0..24)) {
+        fn combining_without_stored_products_gives_the_same((x, c) in sequence(0..24)) {
             let mut y = ch01_sequential_loop::linrec(&x, &c, 0.0);
             combine_on_the_way(ArrayView1::from(&c), 3.0, &mut y);
             prop_assert_eq!(&y, &ch01_sequential_loop::linrec(&x, &c, 3.0));

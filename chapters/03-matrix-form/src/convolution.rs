@@ -1,4 +1,5 @@
-//! One coefficient for the whole sequence: a convolution, by the fast Fourier transform.
+//! The recurrence with one coefficient for the whole sequence: a convolution, computed by the fast
+//! Fourier transform.
 
 use std::sync::Arc;
 
@@ -7,7 +8,8 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
 use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, FftError, FftNum, RealFftPlanner, RealToComplex};
 
-/// The kernel `K = [1, c, c², …]` of length `seq_len`: the first row of the Toeplitz matrix `C̃`.
+/// Returns the kernel `K = [1, c, c², …]` of length `seq_len`: the first row of the Toeplitz matrix
+/// `C̃`.
 // ANCHOR: kernel
 pub fn kernel<R: Element>(coeff: R, seq_len: usize) -> Array1<R> {
     let mut kernel = Array1::ones(seq_len);
@@ -18,7 +20,7 @@ pub fn kernel<R: Element>(coeff: R, seq_len: usize) -> Array1<R> {
 }
 // ANCHOR_END: kernel
 
-/// Convolutions of one length, with their Fourier transforms planned ahead.
+/// Convolutions of one length, with planned Fourier transforms.
 #[derive(Clone)]
 pub struct Convolution<R: FftNum> {
     seq_len: usize,
@@ -27,14 +29,14 @@ pub struct Convolution<R: FftNum> {
 }
 
 impl<R: FftNum + Element> Convolution<R> {
-    /// The convolution that equals the recurrence: transforms of the next power of two from
-    /// `2 seq_len - 1` on, so that nothing wraps around.
+    /// Plans the convolution that equals the recurrence. The transforms' length is the next power
+    /// of two from `2 seq_len - 1` on, so that nothing wraps around.
     pub fn padded(seq_len: usize) -> Self {
         Self::planned(seq_len, (2 * seq_len).saturating_sub(1).next_power_of_two())
     }
 
-    /// The circular convolution, by transforms of length `seq_len` itself: what a circulant matrix
-    /// computes. The end of the sequence leaks into its beginning.
+    /// Plans the circular convolution, by transforms of length `seq_len` itself, as a circulant
+    /// matrix computes it. The end of the sequence leaks into its beginning.
     pub fn circular(seq_len: usize) -> Self {
         Self::planned(seq_len, seq_len.max(1))
     }
@@ -46,19 +48,19 @@ impl<R: FftNum + Element> Convolution<R> {
         Convolution { seq_len, forward, inverse }
     }
 
-    /// The length of the transforms.
+    /// Returns the length of the transforms.
     pub fn transform_len(&self) -> usize {
         self.forward.len()
     }
 
-    /// The outputs `y = K * x` of one sequence, `[seq_len]`, with the coefficient that all its
-    /// positions share.
+    /// Computes the outputs `y = K * x` of one sequence, `[seq_len]`. All positions share the
+    /// coefficient.
     ///
-    /// Its error is relative to the largest output, not to each: see [`error_bound`].
+    /// The error is relative to the largest output, not to each output: see [`error_bound`].
     ///
     /// # Errors
     ///
-    /// If `inputs` has another length, or if something is not finite.
+    /// Returns an error if `inputs` has another length, or if a number is not finite.
     // ANCHOR: apply
     pub fn apply(&self, inputs: ArrayView1<R>, coeff: R) -> Result<Array1<R>, Error> {
         check_len(inputs.len(), self.seq_len)?;
@@ -69,12 +71,12 @@ impl<R: FftNum + Element> Convolution<R> {
         }
         let mut outputs = self.inverse.make_output_vec();
         self.inverse.process(&mut spectrum, &mut outputs).map_err(refusal)?;
-        // The library does not normalise: there and back multiplies by the length.
+        // The library does not normalise: the two transforms together multiply by their length.
         let scale = R::from_real(1.0 / self.transform_len() as f64);
         Ok(outputs.iter().take(self.seq_len).map(|&y| y * scale).collect())
     }
 
-    /// The Fourier transform of a sequence, filled up with zeros.
+    /// Computes the Fourier transform of a sequence that is padded with zeros.
     fn transform(&self, sequence: ArrayView1<R>) -> Result<Vec<Complex<R>>, Error> {
         let mut padded = self.forward.make_input_vec();
         padded.iter_mut().zip(sequence).for_each(|(place, &value)| *place = value);
@@ -97,12 +99,12 @@ fn refusal(error: FftError) -> Error {
     Error::Unsupported { engine: "convolution".to_owned(), what }
 }
 
-/// The recurrence with one coefficient per sequence: `inputs` and the result have the shape
-/// `[num_seqs, seq_len]`, `coeffs` has `[num_seqs]`.
+/// Computes the recurrence with one coefficient per sequence: `inputs` and the result have the
+/// shape `[num_seqs, seq_len]`, `coeffs` has `[num_seqs]`.
 ///
 /// # Errors
 ///
-/// If the shapes do not match, or if something is not finite.
+/// Returns an error if the shapes do not match, or if a number is not finite.
 pub fn convolve<R: FftNum + Element>(
     inputs: ArrayView2<R>,
     coeffs: ArrayView1<R>,
@@ -126,14 +128,14 @@ pub fn convolve<R: FftNum + Element>(
     Ok(outputs)
 }
 
-/// How far each output of [`Convolution::padded`] may be from the exact convolution, to first
-/// order: `(2κ + 3ε) ‖K‖₂ ‖x‖₂ + κ ‖K‖₁ ‖x‖₂` for the transforms and their product, and
-/// `ε ‖(j c^j)_j‖₂ ‖x‖₂` for the rounded powers in the kernel, with `ε` the unit round-off.
+/// Bounds the distance of each output of [`Convolution::padded`] from the exact convolution, to
+/// first order: `(2κ + 3ε) ‖K‖₂ ‖x‖₂ + κ ‖K‖₁ ‖x‖₂` for the transforms and their product, and `ε
+/// ‖(j c^j)_j‖₂ ‖x‖₂` for the rounded powers in the kernel, with `ε` the unit round-off.
 ///
 /// `κ` is the relative error of one transform of length `P` in the 2-norm: `24 ε (log₂ P + 1)`,
-/// from Higham (2002), theorem 24.2, with the twiddle factors off by `17 ε` at most (they are the
-/// cosine and sine of an angle that is rounded three times) and one more level to pack real
-/// numbers.
+/// from Higham (2002), theorem 24.2. The twiddle factors are off by at most `17 ε` (they are the
+/// cosine and sine of an angle that is rounded three times), and packing real numbers adds one
+/// level.
 pub fn error_bound<R: Element>(inputs: ArrayView1<R>, coeff: R) -> f64 {
     let seq_len = inputs.len();
     let unit = R::UNIT_ROUNDOFF;

@@ -1,4 +1,5 @@
-//! The matrix form as an engine: every option, up to a length at which a matrix still fits.
+//! The matrix form as an engine: supports every option, up to a length at which a matrix still fits
+//! into memory.
 
 use ch01_sequential_loop::rows;
 use linrec::contract::Domain;
@@ -7,19 +8,19 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis};
 
 use crate::mixing::{mix, mix_back, mixing_matrix};
 
-/// Computes `y = C̃ᵀ x` with the whole matrix in memory, one sequence after the other.
+/// Computes `y = C̃ᵀ x` with the whole matrix in memory, sequence by sequence.
 ///
-/// Takes every option. A sequence of length `L` needs `L²` elements for the time of its
-/// computation; beyond [`Matrix::MAX_LEN`] the engine refuses.
+/// Supports every option. A sequence of length `L` needs `L²` elements of memory while it is
+/// computed; the engine refuses sequences longer than [`Matrix::MAX_LEN`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Matrix;
 
 impl Matrix {
-    /// The longest sequence it takes: 2048, where the matrix has 2²² elements (16 MiB of `f32`,
-    /// 64 MiB of `Complex<f64>`).
+    /// The longest supported sequence, 2048. Its matrix has 2²² elements (16 MiB of `f32`, 64 MiB
+    /// of `Complex<f64>`).
     pub const MAX_LEN: usize = 2048;
 
-    /// What it takes, and how often it rounds: no term meets more operations than in the loop.
+    /// Returns the domain of the test contract. No term is rounded more often than in the loop.
     pub fn domain() -> Domain {
         Domain { max_len: Self::MAX_LEN, ..Domain::default() }
     }
@@ -75,7 +76,7 @@ impl<T: Element> Engine<T> for Matrix {
     }
 }
 
-/// One sequence: builds its matrix, multiplies, and returns the final state.
+/// Computes one sequence: builds its matrix, multiplies, and returns the final state.
 // ANCHOR: sequence
 fn mix_sequence<T: Element>(
     inputs: ArrayView1<T>,
@@ -84,7 +85,7 @@ fn mix_sequence<T: Element>(
     mut outputs: ArrayViewMut1<T>,
 ) -> Result<T, Error> {
     let mut inputs = inputs.to_owned();
-    // An initial state is nothing but a larger first input: y_0 = c_0 y_{-1} + x_0.
+    // An initial state is the same as a larger first input: y_0 = c_0 y_{-1} + x_0.
     if let (Some(first), Some(&coeff)) = (inputs.first_mut(), coeffs.first()) {
         *first = coeff * initial + *first;
     }
@@ -102,14 +103,14 @@ fn check_len(seq_len: usize) -> Result<(), Error> {
     Err(Error::Unsupported { engine: "matrix".to_owned(), what })
 }
 
-/// The coefficients of a sequence, in the order in which the recurrence walks, no longer as
+/// Returns a sequence's coefficients in the order in which the recurrence walks, never as
 /// logarithms.
 fn plain_coeffs<T: Element>(coeffs: ArrayView1<T>, options: &Options<T>) -> Array1<T> {
     let coeffs = along(coeffs, options.direction);
     coeffs.mapv(|c| if options.log_coeffs { c.exp() } else { c })
 }
 
-/// A row in the order in which the recurrence walks.
+/// Returns a row in the order in which the recurrence walks.
 fn along<T>(mut row: ArrayView1<T>, direction: Direction) -> ArrayView1<T> {
     if direction == Direction::Reverse {
         row.invert_axis(Axis(0));

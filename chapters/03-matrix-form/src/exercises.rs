@@ -3,7 +3,7 @@
 use linrec::{Element, Error, validate};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-/// The inverse of `C̃ᵀ`, of shape `[L, L]`: ones on the diagonal, `-c_1, …` just below it.
+/// Computes the inverse of `C̃ᵀ`, of shape `[L, L]`: ones on the diagonal, `-c_1, …` just below it.
 // ANCHOR: inverse
 pub fn inverse<T: Element>(coeffs: ArrayView1<T>) -> Array2<T> {
     let seq_len = coeffs.len();
@@ -15,7 +15,7 @@ pub fn inverse<T: Element>(coeffs: ArrayView1<T>) -> Array2<T> {
 }
 // ANCHOR_END: inverse
 
-/// The mixing matrix by division: with `p_l = c_0 ⋯ c_l` its entries are `p_l / p_k`.
+/// Computes the mixing matrix by division: with `p_l = c_0 ⋯ c_l` its entries are `p_l / p_k`.
 // ANCHOR: division
 pub fn matrix_by_division(coeffs: ArrayView1<f64>) -> Array2<f64> {
     let mut product = 1.0;
@@ -31,13 +31,13 @@ pub fn matrix_by_division(coeffs: ArrayView1<f64>) -> Array2<f64> {
 }
 // ANCHOR_END: division
 
-/// Gated linear attention for one head: `y_l = Σ_{i ≤ l} c̃_{i,l} (q_l · k_i) v_i`.
+/// Computes gated linear attention for one head: `y_l = Σ_{i ≤ l} c̃_{i,l} (q_l · k_i) v_i`.
 ///
 /// `matrix` is `C̃`, `[L, L]`; `queries` and `keys` are `[L, N]`, `values` and the result `[L]`.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the shapes do not fit.
+/// Returns [`Error::ShapeMismatch`] if the shapes do not match.
 // ANCHOR: attention
 pub fn attention(
     matrix: ArrayView2<f64>,
@@ -98,8 +98,8 @@ mod tests {
         let matrix = mixing_matrix(coeffs.view()).unwrap();
         let got = attention(matrix.view(), queries.view(), keys.view(), values.view()).unwrap();
 
-        // The matrix does what a state of `width` numbers does: h_l = c_l h_{l-1} + k_l v_l, y_l =
-        // q_l · h_l.
+        // The matrix does the same as a state of `width` numbers: h_l = c_l h_{l-1} + k_l v_l, y_l
+        // = q_l · h_l.
         let inputs = (&keys.t() * &values).to_owned();
         let spread = coeffs.broadcast((width, seq_len)).unwrap();
         let states = linrec::forward(inputs.view(), spread, &Options::default()).unwrap().outputs;

@@ -2,10 +2,10 @@
 //!
 //! The recurrence unrolled into `y = C̃ᵀ x`:
 //!
-//! - [`mixing`] builds `C̃` and multiplies with it,
-//! - [`Matrix`] is that as an engine,
-//! - [`convolution`] is what remains where one coefficient is shared: a Toeplitz matrix, multiplied
-//!   by the fast Fourier transform.
+//! - [`mixing`] builds `C̃` and multiplies by it,
+//! - [`Matrix`] is the matrix form as an engine,
+//! - [`convolution`] is the special case of a shared coefficient: a Toeplitz matrix, multiplied by
+//!   the fast Fourier transform.
 //!
 //! ```
 //! use ch03_matrix_form::mixing::{mix, mixing_matrix};
@@ -29,6 +29,6 @@ mod story;
 
 pub use engine::Matrix;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -3,15 +3,16 @@
 use linrec::{Element, Error, validate};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, s};
 
-/// The mixing matrix `C̃` of a sequence, of shape `[L, L]`: the entry in row `k` and column `l` is
-/// the product `c_{k+1} ⋯ c_l`, 1 on the diagonal and 0 below it. `coeffs` has the shape `[L]`.
+/// Computes the mixing matrix `C̃` of a sequence, of shape `[L, L]`. The entry in row `k` and
+/// column `l` is the product `c_{k+1} ⋯ c_l`, 1 on the diagonal and 0 below it. `coeffs` has the
+/// shape `[L]`.
 ///
-/// Row `k` is the recurrence's answer to an input that is 1 at `k` and 0 elsewhere, so it is filled
-/// by the recurrence: one product per entry, no division.
+/// Row `k` is the recurrence's response to an input that is 1 at `k` and 0 elsewhere, so the
+/// recurrence fills it: one product per entry, no division.
 ///
 /// # Errors
 ///
-/// [`Error::OutOfMemory`] if `L²` elements cannot be had.
+/// Returns [`Error::OutOfMemory`] if `L²` elements do not fit into memory.
 // ANCHOR: build
 pub fn mixing_matrix<T: Element>(coeffs: ArrayView1<T>) -> Result<Array2<T>, Error> {
     let seq_len = coeffs.len();
@@ -28,30 +29,30 @@ pub fn mixing_matrix<T: Element>(coeffs: ArrayView1<T>) -> Result<Array2<T>, Err
 }
 // ANCHOR_END: build
 
-/// The outputs `y = C̃ᵀ x` of a sequence: the sum of the matrix's rows, each weighted by its input.
-/// `inputs` and the result have the shape `[L]`.
+/// Computes the outputs `y = C̃ᵀ x` of a sequence: the sum of the matrix's rows, weighted by the
+/// inputs. `inputs` and the result have the shape `[L]`.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the matrix is not `[L, L]`.
+/// Returns [`Error::ShapeMismatch`] if the matrix is not `[L, L]`.
 // ANCHOR: mix
 pub fn mix<T: Element>(matrix: ArrayView2<T>, inputs: ArrayView1<T>) -> Result<Array1<T>, Error> {
     check_square(&matrix, inputs.len())?;
     let mut outputs = Array1::zeros(inputs.len());
     for (k, &input) in inputs.iter().enumerate() {
-        // Left of the diagonal there is nothing to add: the past does not hear of the future.
+        // Left of the diagonal there is nothing to add: the past does not depend on the future.
         outputs.slice_mut(s![k..]).scaled_add(input, &matrix.slice(s![k, k..]));
     }
     Ok(outputs)
 }
 // ANCHOR_END: mix
 
-/// The gradient of the inputs, `δ^(x) = C̃ δ^(y)`: the product with the matrix that [`mix`] uses
-/// transposed (for complex elements its conjugate, as PyTorch defines gradients).
+/// Computes the gradient of the inputs, `δ^(x) = C̃ δ^(y)`. This is the product with the transposed
+/// matrix of [`mix`] (for complex elements its conjugate, as PyTorch defines gradients).
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the matrix is not `[L, L]`.
+/// Returns [`Error::ShapeMismatch`] if the matrix is not `[L, L]`.
 // ANCHOR: mix_back
 pub fn mix_back<T: Element>(
     matrix: ArrayView2<T>,
@@ -59,7 +60,7 @@ pub fn mix_back<T: Element>(
 ) -> Result<Array1<T>, Error> {
     let seq_len = d_outputs.len();
     check_square(&matrix, seq_len)?;
-    // From the far end on: terms with many factors then meet few additions, and the loop's
+    // Starting at the far end, terms with many factors take part in few additions, so the loop's
     // error bound holds.
     let d_input = |k: usize| {
         let terms = (k..seq_len).rev().map(|l| matrix[[k, l]].conj() * d_outputs[l]);
@@ -74,15 +75,15 @@ fn check_square<T>(matrix: &ArrayView2<T>, seq_len: usize) -> Result<(), Error> 
     validate::same_shape("mix", ("a matrix of", &expected), ("matrix", matrix.shape()))
 }
 
-/// The block of `C̃ᵀ` that crosses a split, from the inputs before it (columns) to the outputs from
-/// it on (rows), built as an outer product. Its shape is `[L - split, split]`.
+/// Computes the block of `C̃ᵀ` that crosses a split as an outer product. Its columns are the inputs
+/// before the split, its rows the outputs from the split on; its shape is `[L - split, split]`.
 ///
-/// One factor says how the inputs of the first part make up its last state, the other how that
+/// One factor describes how the inputs of the first part form its last state, the other how that
 /// state fades in the second part: the whole block passes through a single number, the carry.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the matrix is not square.
+/// Returns [`Error::ShapeMismatch`] if the matrix is not square.
 // ANCHOR: rank_one
 pub fn rank_one_block<T: Element>(matrix: ArrayView2<T>, split: usize) -> Result<Array2<T>, Error> {
     let seq_len = matrix.ncols();

@@ -1,4 +1,10 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 3: builds the matrix, draws it, and measures each form.
+//!
+//! The story first unrolls a short sequence and draws matrices of six kinds of coefficients. It
+//! then shows that a split lets only one number pass, checks the matrix engine by the test
+//! contract, and compares convolution with the loop: within its bound, wrapped around, and under
+//! the noise floor. Last come the times of loop, matrix and Fourier transform. `cargo xtask record
+//! --check` compares the checks and values of a run with the committed record.
 
 mod pictures;
 
@@ -20,7 +26,6 @@ use crate::Matrix;
 use crate::convolution::{Convolution, error_bound, kernel};
 use crate::mixing::{mix, mixing_matrix, rank_one_block};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("matrix");
     unrolled(lesson)?;
@@ -92,7 +97,7 @@ fn across_a_split(lesson: &mut Lesson) -> lesson::Result {
          of their difference but rounding:",
         seq_len - split,
     ));
-    // Entry and product take l - k - 1 roundings each, so they differ by twice as many at most.
+    // Entry and product have l - k - 1 roundings each, so they differ by at most twice that many.
     let mut worst = 0.0_f64;
     for ((row, k), &entry) in block.indexed_iter() {
         let limit = 2.0 * (split + row - k) as f64 * f64::UNIT_ROUNDOFF * entry.abs();
@@ -151,7 +156,7 @@ fn shared_coefficient(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The largest difference between convolution and loop, in units of what rounding permits.
+/// Returns the largest difference between convolution and loop, in units of the rounding bound.
 fn convolution_error<R: FftNum + Element<Wide = f64>>(seq_len: usize) -> lesson::Result<f64> {
     let mut rng = StdRng::seed_from_u64(32);
     let inputs: Array1<R> =
@@ -245,7 +250,6 @@ fn noise_floor(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The points of a chart of `y` over its positions.
 fn points<'a>(y: impl IntoIterator<Item = &'a f64>) -> Vec<(f64, f64)> {
     y.into_iter().enumerate().map(|(l, &y)| (l as f64, y)).collect()
 }
@@ -255,9 +259,7 @@ fn largest_difference(a: &Array1<f64>, b: &[f64]) -> f64 {
     differences.fold(0.0, f64::max)
 }
 
-// What the loop, the matrix and the Fourier transform cost.
-
-/// Medians of one length; the matrix's only where it was built.
+/// The median times of one length; the matrix's only if it was built.
 struct Times {
     seq_len: usize,
     looped: f64,
@@ -265,7 +267,7 @@ struct Times {
     convolved: f64,
 }
 
-/// Measures, shows the table and the figure, and says where the lines cross.
+/// Measures, shows the table and the figure, and reports where the lines cross.
 fn measure(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cost", "What each form costs")?;
     let longest_matrix = lesson.size(2048, 8192);
@@ -302,11 +304,12 @@ fn times(seq_len: usize, with_matrix: bool) -> lesson::Result<Times> {
     let coeffs = Array1::from_elem(seq_len, coeff);
     let (x, c) = (inputs.to_vec(), coeffs.to_vec());
     let convolution = Convolution::padded(seq_len);
-    // What goes wrong (memory, say) must not be taken for speed: it is computed once before.
+    // Everything is computed once before, so that a failure (out of memory, for example) does not
+    // pass for speed.
     let matrix = if with_matrix { mixing_matrix(coeffs.view())? } else { Default::default() };
     convolution.apply(inputs.view(), coeff)?;
 
-    // Short sequences are repeated, so that one measurement takes microseconds and more.
+    // Short sequences are repeated so that a measurement takes at least microseconds.
     let linear = (1 << 16) / seq_len.min(1 << 16);
     let square = ((1 << 20) / (seq_len * seq_len)).max(1);
     let mut looped = || {
@@ -356,7 +359,7 @@ fn figure(lesson: &mut Lesson, all: &[Times]) -> lesson::Result {
     lesson.figure("cost.svg", "Cost of each form", Kind::Timed, &plot::svg(&[&chart])?)
 }
 
-/// Says what the measurements show, whatever it is.
+/// Describes what the measurements show, whatever it is.
 fn conclusions(lesson: &mut Lesson, all: &[Times]) {
     let growth = |f: &dyn Fn(&Times) -> Option<f64>| {
         let mut last = all.iter().rev().filter_map(f);

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::mixing::{mixing_matrix, rank_one_block};
 
-/// One matrix `C̃ᵀ` for each of six kinds of coefficients, `seq_len` wide.
+/// Draws a matrix `C̃ᵀ` of width `seq_len` for each of six kinds of coefficients.
 pub fn kinds(seq_len: usize) -> lesson::Result<String> {
     let mut rng = StdRng::seed_from_u64(30);
     let mut draw =
@@ -29,7 +29,8 @@ pub fn kinds(seq_len: usize) -> lesson::Result<String> {
     plot::grid(&panels.each_ref().map(|panel| panel as &dyn plot::Panel), 2)
 }
 
-/// A matrix `C̃ᵀ`, what two threads compute of it on their own, and what crosses between them.
+/// Draws a matrix `C̃ᵀ`, the blocks that two threads compute separately, and the block that crosses
+/// between them.
 pub fn split(coeffs: &Array1<f64>, split: usize) -> lesson::Result<String> {
     let matrix = mixing_matrix(coeffs.view())?;
     let (own, crossing) = parts(&matrix, split)?;
@@ -41,7 +42,7 @@ pub fn split(coeffs: &Array1<f64>, split: usize) -> lesson::Result<String> {
     plot::grid(&panels.each_ref().map(|panel| panel as &dyn plot::Panel), 3)
 }
 
-/// `C̃ᵀ` as the sum of its blocks on the diagonal and the block that crosses the split.
+/// Splits `C̃ᵀ` into the sum of its blocks on the diagonal and the block that crosses the split.
 fn parts(matrix: &Array2<f64>, split: usize) -> Result<(Array2<f64>, Array2<f64>), Error> {
     let mut own = matrix.t().to_owned();
     own.slice_mut(s![split.., ..split]).fill(0.0);

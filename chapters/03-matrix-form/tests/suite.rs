@@ -1,7 +1,7 @@
-//! Chapter 3's tests: one program, linked once.
+//! Chapter 3's tests, in one program so that it is linked once.
 
 mod contract {
-    //! The matrix form against the table of cases, and against golden data.
+    //! The matrix form must pass the test contract and reproduce the golden data.
 
     use ch03_matrix_form::Matrix;
     use linrec::contract::{self, Case, CoeffKind, Domain, InputKind, Layout, Table, golden};
@@ -90,7 +90,7 @@ mod contract {
     }
 }
 mod convolution {
-    //! The convolution against the recurrence, within the bound of the Fourier transform.
+    //! The convolution must agree with the recurrence, within the bound of the Fourier transform.
 
     use approx::assert_abs_diff_eq;
     use ch03_matrix_form::convolution::{Convolution, convolve, error_bound, kernel};

@@ -3,12 +3,12 @@
 use ndarray::{Array1, ArrayView1};
 use num_complex::Complex;
 
-/// The slope of `loss` along every coordinate of `at`, by central differences: two evaluations, a
-/// little above and a little below.
+/// Measures the slope of `loss` along every coordinate of `at` by central differences: two
+/// evaluations, a little above and a little below.
 ///
 /// # Errors
 ///
-/// The loss's own.
+/// Returns the loss's own error.
 // ANCHOR: central
 pub fn central_differences<E>(
     at: ArrayView1<f64>,
@@ -31,15 +31,15 @@ pub fn central_differences<E>(
 }
 // ANCHOR_END: central
 
-/// The slope of `loss` along every coordinate of `at`, by a step in the imaginary direction:
-/// `loss(at + i h) = loss(at) + i h loss'(at) - …`, so the imaginary part holds the slope, and no
-/// two numbers are subtracted.
+/// Measures the slope of `loss` along every coordinate of `at` by a step in the imaginary
+/// direction: `loss(at + i h) = loss(at) + i h loss'(at) - …`. The imaginary part is the slope
+/// times `h`, and no two numbers are subtracted.
 ///
-/// `loss` must be made of analytic functions: no absolute value, no conjugate.
+/// `loss` must consist of analytic functions: no absolute value, no conjugate.
 ///
 /// # Errors
 ///
-/// The loss's own.
+/// Returns the loss's own error.
 // ANCHOR: complex_step
 pub fn complex_step<E>(
     at: ArrayView1<f64>,

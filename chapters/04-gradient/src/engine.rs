@@ -5,10 +5,10 @@ use ndarray::{Array1, Array2, ArrayView2};
 
 use crate::shift::{first, shift};
 
-/// An engine's forward pass, and a backward pass that is nothing but that forward pass on shifted
-/// coefficients in the other direction.
+/// An engine with a backward pass that is its own forward pass in the other direction, on shifted
+/// coefficients.
 ///
-/// Whatever way of computing the recurrence someone invents, this gives it a gradient:
+/// It adds a gradient to any way of computing the recurrence:
 ///
 /// ```
 /// use ch01_sequential_loop::Loop;
@@ -66,7 +66,7 @@ impl<T: Element, E: Engine<T>> Engine<T> for ThroughForward<E> {
             d_coeffs = d_coeffs * &coeffs;
         }
 
-        // The initial state is multiplied by the first coefficient, and there it ends.
+        // The initial state is multiplied by the first coefficient, and its gradient ends there.
         let d_initial =
             first(coeffs.view(), options.direction) * first(d_inputs.view(), options.direction);
         Ok(Gradients { d_inputs, d_coeffs, d_initial })
@@ -74,8 +74,8 @@ impl<T: Element, E: Engine<T>> Engine<T> for ThroughForward<E> {
     // ANCHOR_END: backward
 }
 
-/// What the backward pass multiplies by: the coefficients, no longer as logarithms, conjugated. (A
-/// real number is its own conjugate.)
+/// Returns the coefficients that the backward pass multiplies by: never as logarithms, and
+/// conjugated. (A real number is its own conjugate.)
 fn conjugate_coeffs<T: Element>(
     coeffs: ArrayView2<T>,
     options: &Options<T>,

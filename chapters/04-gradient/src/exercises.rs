@@ -3,12 +3,13 @@
 use linrec::{Direction, Engine, Error, Gradients, Options, validate};
 use ndarray::{Array1, ArrayView1, ArrayView2};
 
-/// The gradients of a loss that looks at the final state, too: `d_final` `[num_seqs]` is added to
-/// the last `d_outputs` `[num_seqs, seq_len]`, because the final state is the last output.
+/// Computes the gradients of a loss that depends on the final state as well: `d_final` `[num_seqs]`
+/// is added to the last `d_outputs` `[num_seqs, seq_len]`, because the final state is the last
+/// output.
 ///
 /// # Errors
 ///
-/// Those of the engine, and [`Error::ShapeMismatch`] if `d_final` has another length.
+/// Returns the engine's error, or [`Error::ShapeMismatch`] if `d_final` has another length.
 // ANCHOR: final_state
 pub fn backward_with_final_state(
     engine: &dyn Engine<f64>,
@@ -26,30 +27,32 @@ pub fn backward_with_final_state(
     }
     let mut gradients = engine.backward(d_outputs.view(), coeffs, outputs, options)?;
     if seq_len == 0 {
-        // Without a step the final state is the initial one.
+        // Without any step, the final state is the initial state.
         gradients.d_initial = &gradients.d_initial + &d_final;
     }
     Ok(gradients)
 }
 // ANCHOR_END: final_state
 
-/// The coefficient `c = e^(-e^θ)`: between 0 and 1 for every `θ`, and able to come close to 1.
+/// Returns the coefficient `c = e^(-e^θ)`, which is between 0 and 1 for every `θ` and can come
+/// close to 1.
 // ANCHOR: decay
 pub fn decay(theta: f64) -> f64 {
     (-theta.exp()).exp()
 }
 
-/// The gradient of `θ`, from the gradient of the coefficient that all positions share.
+/// Returns the gradient of `θ`, from the gradient of the coefficient that all positions share.
 pub fn d_theta(theta: f64, d_coeff: f64) -> f64 {
     -theta.exp() * decay(theta) * d_coeff
 }
 // ANCHOR_END: decay
 
-/// The gradient of a cumulative sum by its inputs: the sums from each position to the end.
+/// Computes the gradient of a cumulative sum with respect to its inputs: the sums from each
+/// position to the end.
 ///
 /// # Errors
 ///
-/// The engine's.
+/// Returns the engine's error.
 // ANCHOR: suffix_sums
 pub fn suffix_sums(
     engine: &dyn Engine<f64>,

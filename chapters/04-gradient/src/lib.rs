@@ -3,8 +3,8 @@
 //! - [`ThroughForward`] gives any engine a backward pass, made of its forward pass and a
 //!   [`shift`](shift::shift) by one position.
 //! - [`differences`] measures slopes without any derivation.
-//! - [`chain`] carries gradients on to what the coefficients were made of.
-//! - [`task`] and [`model`]: a memory with a gate, trained by nothing else.
+//! - [`chain`] carries gradients on to the variables that coefficients are computed from.
+//! - [`task`] and [`model`]: a memory with a gate, trained by these gradients alone.
 
 pub mod chain;
 pub mod differences;
@@ -21,6 +21,6 @@ mod story;
 
 pub use engine::ThroughForward;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

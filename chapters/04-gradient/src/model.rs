@@ -6,21 +6,21 @@ use ndarray::{Array1, Array2, ArrayView2};
 use crate::chain::{sigmoid, sigmoid_slope};
 use crate::task::Batch;
 
-/// What a gate may look at.
+/// A feature that a gate may depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Feature {
-    /// The mark that says keep.
+    /// The mark that asks to keep the number.
     Keep,
-    /// The mark that means nothing.
+    /// The mark without a meaning.
     Decoy,
     /// The number itself.
     Value,
-    /// Nothing: the constant 1.
+    /// The constant 1.
     Bias,
 }
 
 impl Feature {
-    /// The feature at every position, `[num_seqs, seq_len]`.
+    /// Returns the feature at every position, `[num_seqs, seq_len]`.
     fn of(self, batch: &Batch) -> Array2<f64> {
         match self {
             Feature::Keep => batch.keep.clone(),
@@ -37,19 +37,20 @@ impl Feature {
 /// coefficients `1 - g` and the inputs `g v`.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// What the gate looks at.
+    /// The features that the gate depends on.
     pub features: &'static [Feature],
     /// One weight per feature.
     pub weights: Array1<f64>,
 }
 
 impl Memory {
-    /// A gate that looks at everything; its weights are zero, so it is half open all the time.
+    /// Makes a gate that depends on every feature. Its weights are zero, so it begins half open.
     pub fn selective() -> Self {
         Self::with(&[Feature::Keep, Feature::Decoy, Feature::Value, Feature::Bias])
     }
 
-    /// A gate that looks at nothing: the same coefficient at every position, a moving average.
+    /// Makes a gate that depends on no feature: it has the same coefficient at every position, a
+    /// moving average.
     pub fn fixed() -> Self {
         Self::with(&[Feature::Bias])
     }
@@ -58,7 +59,7 @@ impl Memory {
         Memory { features, weights: Array1::zeros(features.len()) }
     }
 
-    /// The gates, `[num_seqs, seq_len]`.
+    /// Computes the gates, `[num_seqs, seq_len]`.
     // ANCHOR: forward
     pub fn gates(&self, batch: &Batch) -> Array2<f64> {
         let mut sums = Array2::zeros(batch.values.dim());
@@ -68,11 +69,11 @@ impl Memory {
         sums.mapv_into(sigmoid)
     }
 
-    /// The outputs for these gates, `[num_seqs, seq_len]`.
+    /// Computes the outputs for these gates, `[num_seqs, seq_len]`.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// Returns the engine's error.
     pub fn outputs(
         &self,
         engine: &dyn Engine<f64>,
@@ -84,11 +85,12 @@ impl Memory {
     }
     // ANCHOR_END: forward
 
-    /// The loss, the mean square of outputs minus targets, and its gradient by the weights.
+    /// Computes the loss, the mean square of outputs minus targets, and its gradient with respect
+    /// to the weights.
     ///
     /// # Errors
     ///
-    /// The engine's.
+    /// Returns the engine's error.
     // ANCHOR: gradient
     pub fn loss_and_gradient(
         &self,
@@ -109,10 +111,10 @@ impl Memory {
             outputs.view(),
             &Options::default(),
         )?;
-        // x = g v and c = 1 - g, so the gate hears from both; then through the sigmoid.
+        // x = g v and c = 1 - g: both gradients reach the gate, and then pass the sigmoid.
         let d_gates = d.d_inputs * &batch.values - d.d_coeffs;
         let d_sums = d_gates * gates.mapv(sigmoid_slope);
-        // Every position shares the weights: a sum over all of them.
+        // Every position shares the weights, so their gradients are added.
         let gradient = self.features.iter().map(|feature| (&d_sums * &feature.of(batch)).sum());
         Ok((loss, gradient.collect()))
     }
@@ -132,7 +134,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// An optimiser for so many weights, with this learning rate.
+    /// Makes an optimiser for `num_weights` weights with this learning rate.
     pub fn new(num_weights: usize, rate: f64) -> Self {
         Adam {
             rate,
@@ -147,7 +149,7 @@ impl Adam {
         const MEAN: f64 = 0.9;
         const SQUARE: f64 = 0.99;
         self.steps += 1;
-        // What a running mean that started from zero is short of.
+        // Corrects for running means that started from zero.
         let (of_mean, of_square) = (1.0 - MEAN.powi(self.steps), 1.0 - SQUARE.powi(self.steps));
         for (i, &slope) in gradient.iter().enumerate().take(weights.len().min(self.mean.len())) {
             self.mean[i] = MEAN * self.mean[i] + (1.0 - MEAN) * slope;

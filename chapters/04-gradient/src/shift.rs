@@ -1,17 +1,17 @@
-//! Moving sequences by one position.
+//! Shifts sequences by one position.
 
 use linrec::{Direction, Element, Error, validate};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-/// Moves every row by one position in the direction of the walk; the position that becomes free
-/// gets the row's `fill`, and the last element falls out.
+/// Shifts every row by one position in the direction of the walk. The position that becomes free
+/// gets the row's `fill`, and the last element is dropped.
 ///
-/// [`Direction::Forward`] makes `[a, b, c]` into `[fill, a, b]`, [`Direction::Reverse`] into
-/// `[b, c, fill]`. Shapes: `array` and the result `[num_seqs, seq_len]`, `fill` `[num_seqs]`.
+/// [`Direction::Forward`] turns `[a, b, c]` into `[fill, a, b]`, [`Direction::Reverse`] into `[b,
+/// c, fill]`. Shapes: `array` and the result are `[num_seqs, seq_len]`, `fill` is `[num_seqs]`.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if `fill` does not have one entry per row.
+/// Returns [`Error::ShapeMismatch`] if `fill` does not have one entry per row.
 // ANCHOR: shift
 pub fn shift<T: Element>(
     array: ArrayView2<T>,
@@ -33,7 +33,7 @@ pub fn shift<T: Element>(
 }
 // ANCHOR_END: shift
 
-/// The first element of every row in the direction of the walk; zeros where rows are empty.
+/// Returns the first element of every row in the direction of the walk, or zeros for empty rows.
 pub fn first<T: Element>(array: ArrayView2<T>, direction: Direction) -> Array1<T> {
     let (num_seqs, seq_len) = array.dim();
     match seq_len {

@@ -1,4 +1,4 @@
-//! A task that needs memory: keep the number that was marked last.
+//! A task that needs memory: keep the last marked number.
 
 use ndarray::Array2;
 use rand::rngs::StdRng;
@@ -10,16 +10,16 @@ use rand_distr::{Distribution, StandardNormal};
 pub struct Batch {
     /// A random number at every position, normally distributed.
     pub values: Array2<f64>,
-    /// 1 where the number is to be kept, else 0.
+    /// 1 where the number must be kept, else 0.
     pub keep: Array2<f64>,
-    /// 1 where there is another mark, which means nothing, else 0.
+    /// 1 where there is another mark without a meaning, else 0.
     pub decoy: Array2<f64>,
-    /// The target: at every position, the value that was last marked *keep*.
+    /// The target: at every position, the last value that was marked *keep*.
     pub targets: Array2<f64>,
 }
 
 impl Batch {
-    /// Draws a batch. The first position is always to be kept; at the others each mark comes with
+    /// Draws a batch. The first position is always marked *keep*; at the others each mark has
     /// probability 1/8.
     pub fn draw(rng: &mut StdRng, num_seqs: usize, seq_len: usize) -> Self {
         let shape = (num_seqs, seq_len);

@@ -1,4 +1,11 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 4: follows a gradient by hand, then checks it against other witnesses.
+//!
+//! A gradient that is derived on paper can be wrong in ways that look right, so the story asks
+//! several witnesses: central differences and complex steps with derived error limits, the
+//! transposed matrix of chapter 3, PyTorch's numbers, and the test contract. It also shows how far
+//! back a gradient reaches and which factor coefficients as logarithms need. The module `training`
+//! uses the gradient. `cargo xtask record --check` compares the checks and values of a run with the
+//! committed record.
 
 mod training;
 
@@ -19,7 +26,6 @@ use crate::ThroughForward;
 use crate::differences::{central_differences, complex_step};
 use crate::shift::shift;
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("loop, backward through forward");
     by_hand(lesson)?;
@@ -31,7 +37,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     training::training(lesson)
 }
 
-/// The engine of all steps: the backward pass through chapter 1's loop.
+/// The engine of all steps: chapter 1's loop with a backward pass through its forward pass.
 const ENGINE: ThroughForward<Loop> = ThroughForward(Loop);
 
 fn by_hand(lesson: &mut Lesson) -> lesson::Result {
@@ -102,7 +108,7 @@ fn reach(lesson: &mut Lesson) -> lesson::Result {
         let d =
             ENGINE.backward(d_outputs.view(), coeffs.view(), zeros.view(), &Options::default())?;
         let points = d.d_inputs.iter().enumerate().map(|(k, &d)| (k as f64, d));
-        // Below the chart's edge there is nothing to draw.
+        // Points below the chart's edge are not drawn.
         chart = chart.line(name, points.filter(|&(_, d)| d >= 1e-16));
         first.push(format!("{:.0e} with {name}", d.d_inputs[[0, 0]]));
     }
@@ -120,15 +126,13 @@ fn reach(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// Gradients against slopes, and what limits a finite difference.
-
 const LEN: usize = 40;
 
 /// A loss `Σ w_l sin(y_l)` of one sequence, as a function of inputs, coefficients and initial
 /// state.
 struct Problem {
     weights: Array1<f64>,
-    /// Inputs, coefficients and the initial state, one after another.
+    /// The inputs, the coefficients and the initial state, one after another.
     at: Array1<f64>,
 }
 
@@ -142,7 +146,7 @@ impl Problem {
         Problem { weights: draw(LEN, -1.0, 1.0), at }
     }
 
-    /// The outputs, in real or complex numbers.
+    /// Computes the outputs, in real or complex numbers.
     fn outputs<T: Element>(at: ArrayView1<T>) -> Result<Array1<T>, Error> {
         let (inputs, rest) = at.split_at(Axis(0), LEN);
         let (coeffs, initial) = rest.split_at(Axis(0), LEN);
@@ -167,7 +171,6 @@ impl Problem {
         }
     }
 
-    /// The gradient by backward pass, in the order of `at`.
     fn gradient(&self) -> Result<Array1<f64>, Error> {
         let outputs = Self::outputs(self.at.view())?;
         let d_outputs = (outputs.mapv(f64::cos) * &self.weights).insert_axis(Axis(0));
@@ -177,7 +180,7 @@ impl Problem {
         Ok(d.d_inputs.iter().chain(&d.d_coeffs).chain(&d.d_initial).copied().collect())
     }
 
-    /// How far slopes and gradient may be apart.
+    /// Returns the possible distance between slopes and gradient.
     fn limits(&self) -> Result<Limits, Error> {
         let rounding = Rounding { levels: 0, exp_ulps: 0.0 };
         let inputs = self.at.slice(s![..LEN]).insert_axis(Axis(0));
@@ -188,8 +191,8 @@ impl Problem {
         let outputs = Self::outputs(self.at.view())?;
         let (sizes, unit) = (self.weights.abs(), f64::UNIT_ROUNDOFF);
 
-        // Along an input every output is a straight line of slope c̃, along a coefficient one of
-        // slope y_{i-1} c̃, along the initial state one of slope c_0 c̃.
+        // Every output is a straight line along each variable. Its slope is c̃ along an input,
+        // y_{i-1} c̃ along a coefficient, and c_0 c̃ along the initial state.
         let slopes = mixing_matrix(coeffs)?.abs();
         let before = |first: f64, of: &Array1<f64>| {
             let earlier = of.slice(s![..LEN - 1]);
@@ -205,10 +208,11 @@ impl Problem {
         let (of_coeffs, of_initial) =
             (&cubes * &factors.powi(3), cubes[0] * coeffs[0].abs().powi(3));
         let third_derivatives = all(cubes, of_coeffs, of_initial);
-        // A sine is off by two units, its product by one; a term meets at most L additions.
+        // A sine is off by two units and its product by one; a term takes part in at most L
+        // additions.
         let loss = (&bound * &sizes).sum() + (LEN as f64 + 3.0) * unit * sizes.sum();
-        // One pass forward and one back: every term meets at most 4 L + 8 roundings in complex
-        // numbers, and inherits the errors of the outputs in its cosine and in y_{i-1}.
+        // In a pass forward and a pass back, every term is rounded at most 4 L + 8 times in complex
+        // numbers. It inherits the errors of the outputs through its cosine and through y_{i-1}.
         let passes = (4 * LEN + 8) as f64 * unit;
         let terms = slopes.dot(&(&sizes * &(&bound + passes)));
         let inherited = before(0.0, &bound) * slopes.dot(&sizes);
@@ -217,7 +221,7 @@ impl Problem {
     }
 }
 
-/// What the errors of slopes are made of, to first order; arrays in the order of [`Problem::at`].
+/// The parts of the slopes' errors, to first order, as arrays in the order of [`Problem::at`].
 struct Limits {
     /// `M`: the truncation error of a central difference is at most `h² M / 6`.
     third_derivatives: Array1<f64>,
@@ -281,15 +285,12 @@ fn slopes(lesson: &mut Lesson) -> lesson::Result {
         "A step of 1e-100 in the imaginary direction subtracts nothing, so nothing cancels: the \
          engine's complex numbers give slopes to the last digits.",
     );
-    // Two gradients are compared here, and each may be off by that much.
+    // Two gradients are compared here, and each may be off by the limit.
     let ratios = complex_errors / (2.0 * &limits.gradient);
     lesson.check("complex step, largest error / limit", largest(&ratios), 1.0);
     Ok(())
 }
 
-// Two more witnesses: the transposed matrix, and other people's numbers.
-
-/// Compares with the matrix, with PyTorch's numbers, and with the table of cases.
 fn witnesses(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("witnesses", "Three more witnesses")?;
     let seq_len = lesson.size(1000, 2000);
@@ -329,7 +330,8 @@ fn witnesses(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The largest difference between the two ways to the gradients, in units of what rounding permits.
+/// Returns the largest difference between the two ways to the gradients, in units of the rounding
+/// bound.
 fn against_matrix(seq_len: usize) -> lesson::Result<f64> {
     let mut rng = StdRng::seed_from_u64(42);
     let mut draw = |low: f64, high: f64| {
@@ -357,19 +359,17 @@ fn against_matrix(seq_len: usize) -> lesson::Result<f64> {
     Ok(ratios.fold(0.0, f64::max))
 }
 
-// Coefficients given as logarithms: which coefficient the gradient is multiplied by.
-
-/// The step of the central differences.
 const STEP: f64 = 1e-5;
 
-/// Compares the right factor and the shifted one with slopes.
+/// Compares the right factor and the shifted factor with slopes.
 fn logarithms(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("logarithms", "Coefficients as logarithms")?;
     let inputs = array![[1.0, -1.0, 2.0, 0.5, 1.0]];
     let coeffs = array![[0.9_f64, 0.5, 0.8, 0.25, 0.6]];
     let log_coeffs = coeffs.ln();
     let options = Options { log_coeffs: true, ..Options::default() };
-    // The loss is half the sum of squares, so that its gradient by the outputs is the outputs.
+    // The loss is half the sum of squares, so its gradient with respect to the outputs is the
+    // outputs.
     let loss = |at: ArrayView1<f64>| -> Result<f64, Error> {
         let y = ENGINE.forward(inputs.view(), at.insert_axis(Axis(0)), &options)?.outputs;
         Ok(y.mapv(|y| y * y / 2.0).sum())
@@ -401,22 +401,25 @@ fn logarithms(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// How far a central difference of half the sum of squares may be from the gradient by `ln c`.
+/// Bounds the distance of a central difference of half the sum of squares from the gradient with
+/// respect to `ln c`.
 fn slope_limit(coeffs: &Array2<f64>, outputs: &Array2<f64>, step: f64) -> Result<f64, Error> {
     let (matrix, seq_len) = (mixing_matrix(coeffs.row(0))?, coeffs.ncols());
     let unit = f64::UNIT_ROUNDOFF;
     let mut third_derivative: f64 = 0.0;
     for i in 1..seq_len {
-        // y_l = a + b e^t with b e^t = y_{i-1} c_i c̃_{i,l}; the third derivative of y²/2 by t is
-        // 3 (b e^t)² + y b e^t.
+        // y_l = a + b e^t with b e^t = y_{i-1} c_i c̃_{i,l}; the third derivative of y²/2 with
+        // respect to t is 3 (b e^t)² + y b e^t.
         let slope = |l: usize| (outputs[[0, i - 1]] * coeffs[[0, i]] * matrix[[i, l]]).abs();
         let terms = (i..seq_len).map(|l| slope(l) * (3.0 * slope(l) + outputs[[0, l]].abs()));
         third_derivative = third_derivative.max(terms.sum());
     }
-    // Five steps of three roundings (with one of the logarithm's), a square and a sum of them: no
-    // term of the loss meets more than 40. With signs, the terms of an output are larger than it.
+    // Five steps of three roundings (one of them of the logarithm), a square and a sum of squares:
+    // no term of the loss is rounded more than 40 times. With signs, an output's terms may exceed
+    // it.
     let sizes = mix(matrix.abs().view(), Array1::from_elem(seq_len, 2.0).view())?;
     let evaluation = 40.0 * unit * sizes.mapv(|y| y * y / 2.0).sum();
-    // Along the way the variable moves, and with it what was computed here: by far less than half.
+    // The variable moves along the way, and the values computed here move with it, but by far less
+    // than half.
     Ok(1.5 * (step * step * third_derivative / 6.0 + evaluation / step))
 }

@@ -1,4 +1,4 @@
-//! What the gradient is for: the chain rule through a layer, and a small model trained with it.
+//! Uses the gradient: applies the chain rule through a layer, and trains a small model.
 
 use lesson::plot::{self, Area, Chart, Panel};
 use lesson::{Kind, Lesson, Table};
@@ -14,9 +14,6 @@ use crate::differences::complex_step;
 use crate::model::{Adam, Memory};
 use crate::task::Batch;
 
-// Coefficients that are made of something.
-
-/// Checks both chain rules against slopes.
 pub(super) fn chain_rule(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("chain", "What the coefficients are made of")?;
     let seq_len = 64;
@@ -27,10 +24,10 @@ pub(super) fn chain_rule(lesson: &mut Lesson) -> lesson::Result {
         "Inputs between 0 and 2, the loss is half the sum of squares. Nothing is negative, so nothing \
          cancels: each side may be off by its roundings, at most eight per step, and no more.",
     );
-    // Two passes of at most 4 roundings per step and side, and some 16 in sigmoid and loss.
+    // Two passes of at most 4 roundings per step and side, and about 16 in sigmoid and loss.
     let limit = (16 * seq_len + 16) as f64 * f64::UNIT_ROUNDOFF;
 
-    // One number z_0 makes all coefficients: a moving average, or S4.
+    // One number z_0 determines all coefficients: a moving average, or S4.
     let z_0 = 1.5;
     let d = gradients(&z, &Array1::from_elem(seq_len, sigmoid(z_0)))?;
     let gradient = shared_coeff(&d)[0] * sigmoid_slope(sigmoid(z_0));
@@ -47,7 +44,8 @@ pub(super) fn chain_rule(lesson: &mut Lesson) -> lesson::Result {
         limit,
     );
 
-    // Every position makes its own coefficient, of the input that is also added: x = z, c = σ(z).
+    // Every position determines its own coefficient from the input that is also added: x = z, c =
+    // σ(z).
     let coeffs = z.mapv(sigmoid);
     let d = gradients(&z, &coeffs)?;
     let gradient = common_input(&d, coeffs.view().insert_axis(Axis(0)));
@@ -58,7 +56,6 @@ pub(super) fn chain_rule(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Half the sum of the squares of the outputs.
 fn loss<T: Element>(inputs: Array1<T>, coeffs: Array1<T>) -> Result<T, Error> {
     let outputs = outputs(&inputs, &coeffs)?;
     Ok(outputs.mapv(|y| y * y * T::from_real(0.5)).sum())
@@ -75,11 +72,9 @@ fn gradients(inputs: &Array1<f64>, coeffs: &Array1<f64>) -> Result<linrec::Gradi
     ENGINE.backward(y.view(), coeffs, y.view(), &Options::default())
 }
 
-// A memory that learns when to listen.
-
 const STEPS: usize = 600;
 
-/// Trains a gate that sees, and one that does not.
+/// Trains a gate that depends on features, and a gate that does not.
 pub(super) fn training(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("training", "A memory that learns when to listen")?;
     let (batch_size, seq_len) = lesson.size((32, 64), (64, 256));
@@ -146,7 +141,7 @@ pub(super) fn training(lesson: &mut Lesson) -> lesson::Result {
     example(lesson, selective)
 }
 
-/// The best of 99 fixed coefficients on these very data, with its loss.
+/// Finds the best of 99 fixed coefficients on the same data, and its loss.
 fn best_fixed(batch: &Batch) -> lesson::Result<(f64, f64)> {
     let mut best = (f64::NAN, f64::INFINITY);
     for hundredths in 1..100 {
@@ -162,12 +157,12 @@ fn best_fixed(batch: &Batch) -> lesson::Result<(f64, f64)> {
     Ok(best)
 }
 
-/// Draws one sequence that the model has not seen.
+/// Draws a sequence that the model has not seen.
 fn example(lesson: &mut Lesson, memory: &Memory) -> lesson::Result {
     let batch = Batch::draw(&mut StdRng::seed_from_u64(46), 1, 64);
     let gates = memory.gates(&batch);
     let outputs = memory.outputs(&ENGINE, &batch, gates.view())?;
-    // What is held for a position is drawn as wide as the position.
+    // A value that is held at a position is drawn as wide as the position.
     let steps = |array: &Array2<f64>| -> Vec<(f64, f64)> {
         let edges = |(l, &value): (usize, &f64)| [(l as f64 - 0.5, value), (l as f64 + 0.5, value)];
         array.iter().enumerate().flat_map(edges).collect()
@@ -191,7 +186,7 @@ fn example(lesson: &mut Lesson, memory: &Memory) -> lesson::Result {
     lesson.figure("memory.svg", "What the gate learned", Kind::Computed, &svg)
 }
 
-/// A chart that is wide and low.
+/// A wide and low chart.
 struct Strip(Chart);
 
 impl Panel for Strip {

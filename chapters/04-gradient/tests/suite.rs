@@ -1,7 +1,7 @@
-//! Chapter 4's tests: one program, linked once.
+//! Chapter 4's tests, in one program so that it is linked once.
 
 mod contract {
-    //! The backward pass through the forward one, around two engines.
+    //! The backward pass through the forward pass, around two engines.
 
     use ch01_sequential_loop::Loop;
     use ch03_matrix_form::Matrix;
@@ -103,7 +103,7 @@ mod gradient {
     }
 
     #[test]
-    fn targets_repeat_what_was_kept() {
+    fn targets_repeat_the_last_marked_value() {
         let batch = Batch::draw(&mut StdRng::seed_from_u64(1), 5, 40);
         for ((seq, l), &target) in batch.targets.indexed_iter() {
             let last = (0..=l).rev().find(|&k| batch.keep[[seq, k]] == 1.0);

@@ -1,25 +1,25 @@
-//! The host's side of a launch, one call after the other.
+//! The host's side of a launch, call by call.
 
 use linrec::device::{Buffer, Device, Function, Launched, Module, Storage};
 use linrec::kernels::{self, ElementType, KernelChoice, Pass, RefConfig};
 use linrec::{Direction, Error};
 
-/// Threads in a block: two warps.
+/// The number of threads per block: two warps.
 pub const THREADS: u32 = 64;
 
 /// The kernel of this chapter.
 pub const CHOICE: KernelChoice = KernelChoice::Ref(RefConfig { threads: THREADS });
 
 /// Computes the recurrence forward from zero, for `num_seqs` sequences of `seq_len` elements each,
-/// row after row; also returns what the emulator counted.
+/// stored row by row. Also returns the emulator's counters.
 ///
-/// **Nothing is checked.** If the slices are shorter than the shape says, the kernel reads past
-/// their end: the emulator reports that, a GPU may not.
+/// **Nothing is checked.** If the slices are shorter than the shape, the kernel reads past their
+/// end. The emulator reports that; a GPU may not.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if the device refuses or fails, [`Error::Kernel`] with what the emulator
-/// found.
+/// Returns [`Error::Device`] if the device refuses or fails, and [`Error::Kernel`] if the emulator
+/// finds a mistake.
 // ANCHOR: forward
 pub fn forward(
     device: &Device,
@@ -37,7 +37,7 @@ pub fn forward(
     let inputs = upload(device, "inputs", inputs)?;
     let coeffs = upload(device, "coeffs", coeffs)?;
 
-    // The launch: as many blocks as it takes for one thread per sequence.
+    // The launch: enough blocks for one thread per sequence.
     let launch = kernel.launch(num_seqs.div_ceil(THREADS), THREADS);
     let launched = launch
         .arg(&inputs)
@@ -53,11 +53,11 @@ pub fn forward(
 }
 // ANCHOR_END: forward
 
-/// The kernels of one shipped PTX: `access_patterns`, `broken/lost_carry`.
+/// Loads the kernels of a shipped PTX file: `access_patterns`, `broken/lost_carry`.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if there is no PTX of that name, or the device refuses it.
+/// Returns [`Error::Device`] if there is no PTX of that name, or the device refuses it.
 pub fn shipped(device: &Device, name: &str) -> Result<Module, Error> {
     match kernels::shipped().find(|&(shipped, _)| shipped == name) {
         Some((_, ptx)) => device.module(ptx.text()),
@@ -68,23 +68,24 @@ pub fn shipped(device: &Device, name: &str) -> Result<Module, Error> {
     }
 }
 
-/// An array on the device with a name, for the emulator's reports.
+/// Uploads an array with a name for the emulator's reports.
 pub(crate) fn upload(device: &Device, name: &str, values: &[f32]) -> Result<Buffer<f32>, Error> {
     let mut buffer = device.allocate_named(name, values.len())?;
     buffer.upload(values)?;
     Ok(buffer)
 }
 
-/// The instance of the kernel for elements of type `T` and a direction, loaded on the device.
+/// Loads the kernel's instance for elements of type `T` and a direction.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if it is not shipped and cannot be compiled, or the device refuses it.
+/// Returns [`Error::Device`] if it is not shipped and cannot be compiled, or if the device refuses
+/// it.
 // ANCHOR: instance
 pub fn instance<T: Storage>(device: &Device, direction: Direction) -> Result<Function, Error> {
     // The source, its options, and the four instances that a type needs.
     let program = CHOICE.program(T::ELEMENT);
-    // The name of one of them in C++: `linrec_ref_fwd<double, true>`.
+    // The C++ name of one instance: `linrec_ref_fwd<double, true>`.
     let entry = CHOICE.entry(T::ELEMENT, Pass::Forward, direction);
     device.program(&program)?.function(&entry)
 }

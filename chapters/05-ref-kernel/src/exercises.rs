@@ -7,7 +7,8 @@ use linrec::device::{Device, Launched};
 
 use crate::by_hand::upload;
 
-/// The 32-byte sectors that a request touches: every lane, at its address, loads so many bytes.
+/// Returns the 32-byte sectors that a request touches, in which every lane loads `bytes` bytes at
+/// its address.
 // ANCHOR: sectors
 pub fn sectors(addresses: &[u64], bytes: u64) -> usize {
     let mut sectors = BTreeSet::new();
@@ -19,7 +20,7 @@ pub fn sectors(addresses: &[u64], bytes: u64) -> usize {
 }
 // ANCHOR_END: sectors
 
-/// The first sequence, of rows of `seq_len` elements, whose offset is no longer the same in a
+/// Returns the first sequence whose offset, for rows of `seq_len` elements, does not fit into a
 /// signed 32-bit number.
 // ANCHOR: first_wrong
 pub fn first_wrong_sequence(seq_len: u64) -> Option<u64> {
@@ -27,15 +28,16 @@ pub fn first_wrong_sequence(seq_len: u64) -> Option<u64> {
 }
 // ANCHOR_END: first_wrong
 
-/// The kernel that walks down the columns, as PTX.
+/// A kernel that walks down the columns, as PTX.
 const COLUMNS: &str = include_str!("columns.ptx");
 
-/// Computes the recurrence down the columns of arrays `[seq_len, num_seqs]`, one thread per column.
+/// Computes the recurrence down the columns of arrays `[seq_len, num_seqs]`, with one thread per
+/// column.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the slices do not have `num_seqs * seq_len` elements, and those of
-/// the device.
+/// Returns [`Error::ShapeMismatch`] if the slices do not have `num_seqs * seq_len` elements, or the
+/// device's own error.
 // ANCHOR: columns
 pub fn columns(
     device: &Device,

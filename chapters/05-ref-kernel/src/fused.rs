@@ -1,17 +1,17 @@
-//! Chapter 1's loop, rounded as the kernel rounds.
+//! Chapter 1's loop, with the kernel's rounding.
 
 use ch01_sequential_loop::rows;
 use linrec::{Element, Error, Options, Outputs};
 use ndarray::ArrayView2;
 
-/// Computes the recurrence with one rounding a step: `mul_add` multiplies and adds exactly, and
+/// Computes the recurrence with one rounding per step: `mul_add` multiplies and adds exactly, and
 /// rounds the sum.
 ///
-/// Shapes: `inputs` and `coeffs` `[num_seqs, seq_len]`.
+/// Shapes: `inputs` and `coeffs` are `[num_seqs, seq_len]`.
 ///
 /// # Errors
 ///
-/// If the shapes do not match.
+/// Returns an error if the shapes do not match.
 // ANCHOR: fused
 pub fn fused<T: Element>(
     inputs: ArrayView2<T>,

@@ -1,10 +1,11 @@
 //! Chapter 05: The reference kernel.
 //!
 //! - [`by_hand`]: everything between two slices on the host and a kernel on a device: module,
-//!   function, buffers, launch; and how a type and a direction choose an instance of the kernel.
-//! - [`fused`](mod@fused): chapter 1's loop with one rounding a step, which has the kernel's bits.
-//! - [`patterns`]: what one load instruction of a warp asks of the memory.
-//! - [`Suspect`]: a kernel with a planted mistake, as an engine that the contract can try.
+//!   function, buffers, launch, and the kernel's instance for a type and a direction.
+//! - [`fused`](mod@fused): chapter 1's loop with one rounding per step, which has the kernel's
+//!   bits.
+//! - [`patterns`]: the memory sectors that one load instruction of a warp requests.
+//! - [`Suspect`]: a kernel with a planted mistake, as an engine for the test contract.
 //! - [`exercises`]: the solutions of the page's exercises.
 
 pub mod by_hand;
@@ -20,6 +21,6 @@ mod story;
 
 pub use suspect::Suspect;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

@@ -1,5 +1,5 @@
-//! What one load instruction of a warp asks of the memory: the kernels of `access_patterns.cu`,
-//! each launched once on the emulator, which counts.
+//! The memory sectors that one load instruction of a warp requests: launches each kernel of
+//! `access_patterns.cu` once on the emulator, which counts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,21 +10,21 @@ use linrec::simt::{Access, Counters, Trace, What};
 
 use crate::by_hand::shipped;
 
-/// How the lanes of a warp share out an array among them.
+/// How the lanes of a warp divide an array among them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// Consecutive lanes take consecutive elements of so many floats: 1 (`float`), 2 (`float2`) or
-    /// 4 (`float4`).
+    /// Consecutive lanes load consecutive elements of this many floats: 1 (`float`), 2 (`float2`)
+    /// or 4 (`float4`).
     Coalesced(u32),
-    /// Consecutive lanes take consecutive elements of 8 bytes, `double`.
+    /// Consecutive lanes load consecutive elements of 8 bytes, `double`.
     Double,
-    /// Consecutive floats, from this one on.
+    /// Consecutive lanes load consecutive floats, from this one on.
     Shifted(u32),
-    /// Lane `i` takes float number `i * stride`.
+    /// Lane `i` loads float number `i * stride`.
     Strided(u32),
     /// Lane `i` walks along a row of this length, as in the reference kernel.
     Rows(u32),
-    /// All lanes take the same float.
+    /// All lanes load the same float.
     Broadcast,
 }
 
@@ -42,31 +42,31 @@ pub const PATTERNS: [Pattern; 10] = [
     Pattern::Rows(1000),
 ];
 
-/// Threads in the one block that is launched: four warps.
+/// The number of threads in the single block: four warps.
 const THREADS: u32 = 128;
 
-/// What a pattern costs.
+/// The cost of a pattern.
 #[derive(Debug, Clone)]
 pub struct Cost {
-    /// Everything that was counted.
+    /// All counters of the launch.
     pub counters: Counters,
-    /// Where each lane of the first warp's first load lies, in bytes from the first sector that it
-    /// touches.
+    /// The address of each lane in the first warp's first load, in bytes from the first sector that
+    /// the load touches.
     pub addresses: [u64; 32],
     /// The bytes that each lane loads there.
     pub bytes: u64,
 }
 
 impl Cost {
-    /// Sectors in one request, on average over the launch.
+    /// Returns the number of sectors per request, on average over the launch.
     pub fn sectors_per_request(&self, access: Access) -> f64 {
         self.counters.sectors(access) as f64 / self.counters.requests(access).max(1) as f64
     }
 
-    /// Of the bytes that the first load fetches, the share that some lane asked for.
+    /// Returns the fraction of the bytes fetched by the first load that some lane requested.
     pub fn used(&self) -> f64 {
-        let asked = self.addresses.iter().flat_map(|&start| start..start + self.bytes);
-        let bytes: BTreeSet<u64> = asked.collect();
+        let requested = self.addresses.iter().flat_map(|&start| start..start + self.bytes);
+        let bytes: BTreeSet<u64> = requested.collect();
         let sectors: BTreeSet<u64> = bytes.iter().map(|byte| byte / 32).collect();
         bytes.len() as f64 / (32 * sectors.len().max(1)) as f64
     }
@@ -87,7 +87,7 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
-    /// The kernel, as C++ names its instance.
+    /// Returns the C++ name of the kernel's instance.
     fn entry(self) -> String {
         match self {
             Pattern::Coalesced(1) => "copy_coalesced<float>".into(),
@@ -100,16 +100,16 @@ impl Pattern {
         }
     }
 
-    /// Runs the kernel on the emulator, and counts.
+    /// Runs the kernel on the emulator and counts.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is no such kernel (a vector of 3 floats, say) or too little
-    /// memory.
+    /// Returns [`Error::Device`] if there is no such kernel (a vector of 3 floats, for example), or
+    /// if there is too little memory.
     pub fn cost(self) -> Result<Cost, Error> {
         let device = Device::simt();
         let kernel = shipped(&device, "access_patterns")?.function(&self.entry())?;
-        // The two numbers that a kernel takes: how far it may go, and the pattern's own.
+        // The kernel's two numbers: the extent of its loop, and the pattern's own number.
         let threads = i64::from(THREADS);
         let (floats, extent, own) = match self {
             Pattern::Coalesced(floats) => (threads * i64::from(floats), threads, None),
@@ -139,8 +139,8 @@ impl Pattern {
     }
 }
 
-/// The addresses of the trace's first load, in bytes from the first sector, and the bytes of a
-/// lane.
+/// Returns the addresses of the trace's first load, in bytes from the first sector, and the number
+/// of bytes per lane.
 pub(crate) fn first_load(trace: &Trace) -> Option<([u64; 32], u64)> {
     trace.events.iter().find_map(|event| match &event.what {
         What::Load(load) if !load.shared => {

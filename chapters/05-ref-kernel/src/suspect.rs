@@ -1,5 +1,11 @@
-//! A kernel with a planted mistake, tried in two ways: the emulator watches it, and the contract
-//! compares its numbers.
+//! A kernel with a planted mistake, as an engine.
+//!
+//! A mistake can show in two ways: the emulator stops at an access or a barrier that the machine
+//! forbids, or the kernel computes to its end and the test contract finds wrong numbers. A
+//! [`Suspect`] therefore launches a broken kernel exactly as its correct twin is launched. Offsets
+//! that overflow 32 bits show only in an array of more than 2^31 elements, which `far_rows`
+//! declares on the emulator. The tests in `tests/suite.rs` and the chapter's story try every
+//! suspect.
 
 use linrec::contract::Domain;
 use linrec::contract::suspect::{self, Finding};
@@ -17,7 +23,7 @@ pub struct Suspect {
     module: Module,
 }
 
-/// Which correct kernel it should be the same as, and so how it is launched.
+/// The correct kernel that a suspect should equal, which determines how it is launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Twin {
     /// `linrec_ref.cu`: one thread per sequence.
@@ -32,27 +38,28 @@ impl Suspect {
     /// The correct kernels, in the order of `Twin`.
     pub const TWINS: [&str; 3] = ["linrec_ref.cu", "block_scan.cu", "look_back.cu"];
 
-    /// The names of the broken kernels whose twins this chapter knows.
+    /// Returns the names of the broken kernels whose twins this chapter knows.
     pub fn names() -> impl Iterator<Item = &'static str> {
         let mut names: Vec<_> = Suspect::TWINS.into_iter().flat_map(suspect::names).collect();
         names.sort_unstable();
         names.into_iter()
     }
 
-    /// The broken kernel of this name: `lost_carry`.
+    /// Loads the broken kernel of this name: `lost_carry`.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is none, [`Error::Unsupported`] if its twin is a later chapter's.
+    /// Returns [`Error::Device`] if there is no such kernel, and [`Error::Unsupported`] if its twin
+    /// belongs to a later chapter.
     pub fn new(name: &str) -> Result<Suspect, Error> {
         Suspect::load(&format!("broken/{name}"))
     }
 
-    /// The kernel whose shipped PTX has this name; `block_scan` is innocent.
+    /// Loads the kernel whose shipped PTX has this name; `block_scan` is a correct one.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is none.
+    /// Returns [`Error::Device`] if there is no such kernel.
     pub fn load(name: &str) -> Result<Suspect, Error> {
         let module = shipped(&Device::simt(), name)?;
         let twin = match &module.functions().next() {
@@ -67,7 +74,7 @@ impl Suspect {
         Ok(Suspect { name: name.to_owned(), twin, module })
     }
 
-    /// The file of the kernel, and that of its correct twin.
+    /// Returns the files of the kernel and of its correct twin.
     pub fn files(&self) -> [String; 2] {
         [
             format!("kernels/{}.cu", self.name),
@@ -75,8 +82,8 @@ impl Suspect {
         ]
     }
 
-    /// Tries the cases of the contract's table until one goes wrong, the longest sequences first,
-    /// and then the last rows of an array of more than 2^31 elements. `None` if nothing does.
+    /// Tries the cases of the test contract, the longest sequences first, until one fails. Then
+    /// tries the last rows of an array of more than 2^31 elements. Returns `None` if nothing fails.
     pub fn examine(&self) -> Option<Finding> {
         suspect::examine(self, &self.domain()).or_else(|| self.far_rows())
     }
@@ -98,13 +105,13 @@ impl Suspect {
         }
     }
 
-    /// The instance of the kernel that walks in this direction, by its name in C++.
+    /// Returns the C++ name of the kernel's instance for this direction.
     fn entry(&self, direction: Direction) -> String {
         let reverse = direction == Direction::Reverse;
         match self.twin {
             Twin::Ref => format!("linrec_ref_fwd<float, {reverse}>"),
             Twin::BlockScan => format!("block_scan<{reverse}>"),
-            // It knows one direction.
+            // It supports one direction.
             Twin::LookBack if reverse => String::from("no reverse"),
             Twin::LookBack => String::from("look_back"),
         }
@@ -122,16 +129,17 @@ impl Suspect {
     }
 }
 
-/// Sequences and their length, of an array of 2^31 + 2^11 elements.
+/// The shape of an array of 2^31 + 2^11 elements.
 const FAR_SEQS: usize = (1 << 25) + 32;
 const FAR_LEN: usize = 64;
 
-/// Runs only the last block of a launch whose last 32 rows begin at element 2^31. On the emulator
-/// the three arrays of 8 GiB take room only where they are touched. Returns the last of those rows.
+/// Runs only the last block of a launch whose last 32 rows begin at element 2^31. On the emulator,
+/// the three arrays of 8 GiB use memory only where they are touched. Returns the last of those
+/// rows.
 ///
 /// # Errors
 ///
-/// [`Error::Kernel`] if the kernel does not find them.
+/// Returns [`Error::Kernel`] if the kernel does not find the rows.
 // ANCHOR: far_rows
 pub(crate) fn far_rows(kernel: &Function) -> Result<Vec<f32>, Error> {
     let device = Device::simt();
@@ -235,7 +243,7 @@ impl Engine<f32> for Suspect {
     }
 }
 
-/// What a forward pass reads.
+/// The arrays that a forward pass reads.
 struct Arrays {
     inputs: Buffer<f32>,
     coeffs: Buffer<f32>,
@@ -243,7 +251,7 @@ struct Arrays {
 }
 
 impl Arrays {
-    /// One sequence of them: the elements of its row, and its number.
+    /// Returns the arrays of one sequence, given the elements of its row and its number.
     fn part(&self, row: std::ops::Range<usize>, sequence: usize) -> Result<Arrays, Error> {
         let initial = self.initial.as_ref().map(|initial| initial.slice(sequence..=sequence));
         Ok(Arrays {
@@ -254,8 +262,8 @@ impl Arrays {
     }
 }
 
-/// One sequence through `look_back`, which also takes a counter of tiles, and a flag and a state of
-/// each.
+/// Runs one sequence through `look_back`, which also needs a counter of tiles, and a flag and a
+/// state for each tile.
 fn look_back(
     kernel: &Function,
     sequence: &Arrays,
@@ -275,7 +283,7 @@ fn look_back(
     Ok(())
 }
 
-/// The elements of a view of any strides, row after row.
+/// Returns the elements of a view with any strides, row by row.
 fn rows(view: ArrayView2<f32>) -> Vec<f32> {
     view.iter().copied().collect()
 }

@@ -1,10 +1,16 @@
-//! What the kernel costs: sectors, threads and time.
+//! The measurements of chapter 5: the kernel's sectors, threads and time.
+//!
+//! One thread per sequence wastes most of a GPU, for two reasons that can be counted without a
+//! clock: each lane of a warp reads a sector of its own, and there are too few sequences for the
+//! warp slots. This part counts both on the emulator and draws the requests. Then it measures the
+//! kernel on a GPU if there is one, and the emulator itself on this machine's processor. `cargo
+//! xtask record --check` compares the counts with the committed record, but not the times.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bench::clock::median;
-use bench::field::beside_roof;
+use bench::field::against_roof;
 use ch01_sequential_loop::Loop;
 use lesson::plot::{self, Area, COLORS, Chart, Panel};
 use lesson::{Kind, Lesson, Table, clock};
@@ -20,12 +26,10 @@ use rayon::{ThreadPoolBuilder, current_num_threads};
 use crate::by_hand::{self, CHOICE};
 use crate::patterns::{Pattern, first_load};
 
-// What one thread per sequence costs: sectors, instructions, and a GPU that is nearly empty.
-
-/// Sequences in a launch: four warps.
+/// The number of sequences in a launch: four warps.
 const NUM_SEQS: u32 = 128;
 
-/// Sectors per request of both passes, line by line; then of rows of other lengths.
+/// Counts sectors per request of both passes, line by line, and then for rows of other lengths.
 pub(super) fn sectors(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("sectors", "Sectors of the reference kernel")?;
     let seq_len = 1000;
@@ -78,7 +82,7 @@ pub(super) fn sectors(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Blocks of other sizes, and how full a GPU gets.
+/// Counts blocks of other sizes, and how full a GPU gets.
 pub(super) fn threads(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("threads", "One thread in a block, or many")?;
     lesson.say(&format!(
@@ -115,16 +119,16 @@ pub(super) fn threads(lesson: &mut Lesson) -> lesson::Result {
 
     // An H200: 132 SMs, each with 4 schedulers and 64 warp slots.
     let sms = 132_u32;
-    let (sequences, room) = (100 * sms, sms * 64 * 32);
+    let (sequences, capacity) = (100 * sms, sms * 64 * 32);
     let (warps, schedulers) = (sequences.div_ceil(32), 4 * sms);
-    let full = format!("{:.1} %", 100.0 * f64::from(sequences) / f64::from(room));
+    let full = format!("{:.1} %", 100.0 * f64::from(sequences) / f64::from(capacity));
     lesson.say(&format!(
         "The benchmarks of this book have {sequences} sequences, 100 for each SM of an H200. One thread for each \
-         makes {warps} warps, and such a GPU has {schedulers} schedulers. It has room for {room} \
+         makes {warps} warps, and such a GPU has {schedulers} schedulers. It has room for {capacity} \
          threads; {full} of that is taken.",
     ));
     for (key, number) in
-        [("sequences", sequences), ("room", room), ("warps", warps), ("schedulers", schedulers)]
+        [("sequences", sequences), ("room", capacity), ("warps", warps), ("schedulers", schedulers)]
     {
         lesson.value(key, number, Kind::Computed);
     }
@@ -132,7 +136,6 @@ pub(super) fn threads(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// A forward pass over ones on the emulator.
 fn forward(seq_len: u32, choice: KernelChoice) -> Result<Launched, Error> {
     let device = Device::simt();
     let ones = device.upload(&vec![1.0_f32; (NUM_SEQS * seq_len) as usize])?;
@@ -152,7 +155,7 @@ fn backward(seq_len: u32) -> Result<Launched, Error> {
     recurrence.backward_into(&ones, &ones, &ones, &mut d_inputs, &mut d_coeffs, shape, options)
 }
 
-/// The addresses of the first load of the kernel, in bytes from the first sector.
+/// Returns the addresses of the kernel's first load, in bytes from the first sector.
 fn first_of_rows(seq_len: u32) -> Result<[u64; 32], Error> {
     let device = Device::simt();
     let kernel = by_hand::instance::<f32>(&device, Direction::Forward)?;
@@ -172,7 +175,7 @@ fn per_request(launched: &Launched, access: Access) -> f64 {
     counters.sectors(access) as f64 / counters.requests(access).max(1) as f64
 }
 
-/// Requests and sectors of each line of the source that accesses global memory.
+/// Returns requests and sectors of each source line that accesses global memory.
 fn by_line(launched: &Launched) -> Vec<(u32, Access, u64, u64)> {
     let mut lines = BTreeMap::<(u32, Access), (u64, u64)>::new();
     for site in launched.counters().iter().flat_map(|counters| &counters.sites) {
@@ -187,13 +190,12 @@ fn by_line(launched: &Launched) -> Vec<(u32, Access, u64, u64)> {
     lines.into_iter().map(|((line, access), (a, b))| (line, access, a, b)).collect()
 }
 
-/// A line of the kernel's source, by its number.
 fn source_line(line: u32) -> &'static str {
     let source = kernels::source("linrec_ref.cu").unwrap_or_default();
     source.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().trim()
 }
 
-/// The first words of a line of code, as many as fit into a table.
+/// Returns the first words of a line of code, as many as fit into a table.
 fn shortened(line: &str) -> String {
     const WIDTH: usize = 35;
     match line.char_indices().nth(WIDTH) {
@@ -202,12 +204,10 @@ fn shortened(line: &str) -> String {
     }
 }
 
-// The time it takes, where there is a clock that means something.
-
-/// Measurements of each length; their median counts.
+/// The number of measurements of each length; their median counts.
 const CLOCK_RUNS: usize = 9;
 
-/// Measures the kernel beside the roof on a GPU.
+/// Measures the kernel and the roof on a GPU.
 pub(super) fn clock(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("clock", "How long it takes")?;
     if device.is_simt() {
@@ -227,7 +227,7 @@ pub(super) fn clock(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     for seq_len in [1024, 4096] {
         let elements = num_seqs * seq_len;
         let (shape, pass) = ((num_seqs, seq_len), Pass::Forward);
-        let [ours, theirs] = beside_roof::<f32>(device, CHOICE, pass, shape, CLOCK_RUNS)?;
+        let [ours, theirs] = against_roof::<f32>(device, CHOICE, pass, shape, CLOCK_RUNS)?;
         let speed = |milliseconds: f64| 12.0 * elements as f64 / milliseconds / 1e6;
         table.row([
             seq_len.to_string(),
@@ -240,13 +240,11 @@ pub(super) fn clock(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.table("clock.csv", Kind::Timed, &table)
 }
 
-// How fast the emulator itself is.
-
-/// Measurements of each; their median counts.
+/// The number of measurements of each; their median counts.
 const SPEED_RUNS: usize = 15;
 
-/// Measures the kernel on the emulator, on one thread of this machine and on all, beside chapter
-/// 1's loop.
+/// Measures the kernel on the emulator, on one thread of this machine and on all, and chapter 1's
+/// loop.
 pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "How fast the emulator is")?;
     let shape @ (num_seqs, seq_len) = lesson.size((4096, 512), (13_200, 4096));
@@ -257,7 +255,7 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     let (x, c, mut y) = (x?, c?, device.allocate::<f32>(num_seqs * seq_len)?);
     let recurrence = Recurrence::<f32>::new(&device, CHOICE)?;
     let mut launch = || recurrence.forward_into(&x, &c, &mut y, shape, ForwardOptions::default());
-    // The two that are timed only say that they failed; this one says why.
+    // The timed launches drop their errors; this one returns its error.
     launch()?;
 
     let pool = ThreadPoolBuilder::new().num_threads(1).build()?;
@@ -294,28 +292,26 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// A picture of requests: lanes above, the sectors they touch below.
-
 /// One request of a warp whose lanes load a float each.
 struct Request {
-    /// What is said above it.
+    /// The title above it.
     pub name: &'static str,
-    /// Where each lane's float lies, in bytes from the start of a sector.
+    /// The address of each lane's float, in bytes from the start of a sector.
     pub addresses: [u64; 32],
 }
 
-/// Requests, one below the other.
+/// Requests, drawn below each other.
 struct Requests(pub Vec<Request>);
 
 const LEFT: i32 = 12;
 const ROW: i32 = 116;
-/// From the top of a row: its name, the lanes, the sectors.
+/// The distances from the top of a row to the lanes and to the sectors.
 const LANES: i32 = 34;
 const SECTORS: i32 = 84;
 const LANE: i32 = 7;
 const WORD: i32 = 2;
 const SECTOR: i32 = 8 * WORD + 1;
-/// From one sector to the next; those that follow each other in memory touch.
+/// The gap between sectors; sectors that are neighbours in memory touch.
 const GAP: i32 = 5;
 const HEIGHT: i32 = 14;
 
@@ -341,7 +337,7 @@ fn draw_request(area: &Area, request: &Request, top: i32, width: i32) -> lesson:
     let left = Pos::new(HPos::Left, VPos::Center);
     area.draw(&Text::new(title, (LEFT, top + 10), text.pos(left)))?;
 
-    // Where each sector is drawn: in the middle, with a gap where memory lies between two of them.
+    // The sectors' positions: centred, with a gap where memory lies between two of them.
     let step = |pair: &[u64]| SECTOR + if pair[1] == pair[0] + 1 { 0 } else { GAP };
     let length = SECTOR + sectors.windows(2).map(step).sum::<i32>();
     let mut places = vec![LEFT + (width - length) / 2];

@@ -1,4 +1,10 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 5: launches the reference kernel, compares it, and breaks it.
+//!
+//! The story shows which device runs the kernels, what the compiler makes of the source, and a
+//! launch by hand with its checks. It runs each instance through the test contract, compares the
+//! bits with chapter 1's loop, counts the sectors of access patterns, and lets the emulator and the
+//! contract find planted mistakes. The module `measured` counts and times the kernel. `cargo xtask
+//! record --check` compares the checks and values of a run with the committed record.
 
 mod measured;
 
@@ -21,7 +27,6 @@ use crate::fused::fused;
 use crate::patterns::PATTERNS;
 use crate::suspect::{self, Suspect};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("ref:64@{}", device.label()));
@@ -39,9 +44,6 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     mistakes(lesson)
 }
 
-// Which device, a launch by hand, and what is refused.
-
-/// Says where the kernels run.
 fn which(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("device", "Which device")?;
     if device.is_simt() {
@@ -64,9 +66,7 @@ fn which(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-// What the compiler makes of the kernel.
-
-/// Shows a few lines of the PTX, and that every operation says how it rounds.
+/// Shows a few lines of the PTX, in which every operation names its rounding.
 fn compile(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("ptx", "From source to PTX")?;
     let program = CHOICE.program(ElementType::F32);
@@ -93,7 +93,7 @@ fn compile(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The label and the lines of a kernel's last loop.
+/// Returns the label and the lines of a kernel's last loop.
 fn last_loop(ptx: &str, symbol: &str) -> Vec<String> {
     let entry = format!(".entry {symbol}(");
     let kernel = ptx.lines().skip_while(|line| !line.contains(&entry));
@@ -101,12 +101,12 @@ fn last_loop(ptx: &str, symbol: &str) -> Vec<String> {
     let start = kernel.iter().rposition(|line| line.contains(".pragma")).unwrap_or(0);
     let body = kernel[start..].iter().filter(|line| !line.contains(".pragma"));
     let end = body.clone().position(|line| line.contains("bra")).map_or(0, |last| last + 1);
-    // The label that the loop's branch goes to stands just before.
+    // The label that the loop branches to is on the line before.
     let label = kernel[start.saturating_sub(1)].to_owned();
     [label].into_iter().chain(body.take(end).map(|line| aligned(line.trim()))).collect()
 }
 
-/// A line with its operands in a column of their own, instead of behind a tab.
+/// Aligns the operands of a line in a column instead of after a tab.
 fn aligned(line: &str) -> String {
     match line.split_once('\t') {
         Some((opcode, operands)) => format!("  {opcode:<14}{}", operands.trim_start()),
@@ -114,7 +114,6 @@ fn aligned(line: &str) -> String {
     }
 }
 
-/// Three short sequences through the kernel, launched by hand.
 fn launch(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("launch", "A launch by hand")?;
     let inputs = [1.0, 2.0, 3.0, 4.0, 1.0, 0.0, 0.0, 0.0, 8.0, 4.0, 2.0, 1.0];
@@ -143,14 +142,13 @@ fn launch(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-/// What is refused, and with which words.
 fn refuse(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("checks", "What is refused")?;
     let device = Device::simt();
-    let mut told = 0;
+    let mut noticed = 0;
     let mut tell = |lesson: &mut Lesson, what: &str, outcome: Result<(), Error>| {
         if let Err(error) = outcome {
-            told += 1;
+            noticed += 1;
             lesson.say(&format!("{what}:"));
             lesson.quote(&error.to_string());
         }
@@ -187,19 +185,17 @@ fn refuse(lesson: &mut Lesson) -> lesson::Result {
          sixth, and the emulator stops it there:",
     );
     if let Err(error) = by_hand::forward(&device, &[1.0; 6], &[1.0; 5], (2, 3)) {
-        told += 1;
+        noticed += 1;
         lesson.quote(&error.to_string());
     }
-    lesson.check("wrong calls that went unnoticed", f64::from(6 - told), 0.0);
+    lesson.check("wrong calls that went unnoticed", f64::from(6 - noticed), 0.0);
     Ok(())
 }
 
-// Types and directions, each with its own instance of the kernel.
-
-/// The longest sequence of the contract's table that runs here; the tests run them all.
+/// The longest sequence of the test contract that runs here; the tests run all of them.
 const MAX_LEN: usize = 65;
 
-/// Lists the instances, and holds each type to the contract.
+/// Lists the instances, and runs each type through the test contract.
 fn dispatch(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("dispatch", "One source, many instances")?;
     lesson.say(&format!(
@@ -257,7 +253,7 @@ fn contract_of<T: Element + Storage<Accum = T>>(
     Ok(contract::run::<T>(&engine, &domain))
 }
 
-/// Compares with the loop, and with the loop that rounds once a step.
+/// Compares with the loop, and with the loop that rounds once per step.
 fn bits(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("bits", "Against chapter 1, bit by bit")?;
     let shape = lesson.size((300, 1000), (13_200, 4096));
@@ -319,7 +315,6 @@ fn bits(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-/// Counts what each pattern costs.
 fn patterns(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("patterns", "What a request costs")?;
     lesson.say(
@@ -342,10 +337,8 @@ fn patterns(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// Broken kernels, and what is found in them.
-
-/// Those that the page's exercises ask about: the key of the value, and the kernel.
-const ASKED: [(&str, &str); 4] = [
+/// The kernels that the page's exercises ask about, with the key of the value.
+const IN_EXERCISES: [(&str, &str); 4] = [
     ("found_unshifted", "unshifted_coefficient"),
     ("found_early_exit", "early_exit_before_shuffle"),
     ("found_reuse", "missing_barrier_before_reuse"),
@@ -373,9 +366,9 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
         all += 1;
         if let Some(finding) = Suspect::new(name)?.examine() {
             found += 1;
-            // The emulator's sentences say where in the source.
+            // The emulator's reports name the line of the source.
             by_emulator += usize::from(finding.what.contains("kernels/broken/"));
-            if let Some((key, _)) = ASKED.iter().find(|(_, asked)| *asked == name) {
+            if let Some((key, _)) = IN_EXERCISES.iter().find(|(_, kernel)| *kernel == name) {
                 lesson.value(key, format!("{}: {}", finding.case, finding.what), Kind::Computed);
             }
         }

@@ -1,5 +1,5 @@
-//! Chapter 5's tests: one program, linked once. The contract judges its kernel with the library's
-//! engines.
+//! Chapter 5's tests, in one program so that it is linked once. The library's own tests run the
+//! contract on this chapter's kernel.
 
 mod kernel {
     //! The host code, the bits, the patterns and the suspects.
@@ -18,7 +18,7 @@ mod kernel {
     use rand::{RngExt, SeedableRng};
 
     #[test]
-    fn by_hand_gives_the_loops_outputs_where_nothing_is_rounded() {
+    fn a_launch_by_hand_gives_the_loops_outputs_without_rounding() {
         let (num_seqs, seq_len) = (THREADS + 3, 5);
         let values: Vec<f32> = (0..num_seqs * seq_len).map(|i| f32::from((i % 7) as u8)).collect();
         let array = Array2::from_shape_vec((num_seqs as usize, seq_len as usize), values.clone());
@@ -33,7 +33,7 @@ mod kernel {
     }
 
     #[test]
-    fn the_emulator_reports_what_by_hand_does_not_check() {
+    fn the_emulator_reports_unchecked_arguments() {
         let device = Device::simt();
         let error = by_hand::forward(&device, &[1.0; 6], &[1.0; 5], (2, 3)).unwrap_err();
         let sentence = error.to_string();
@@ -45,7 +45,7 @@ mod kernel {
         assert!(error.to_string().contains("is empty"), "{error}");
     }
 
-    /// Whether the kernel and the loop with one rounding a step agree in every bit.
+    /// Asserts that the kernel and the loop with one rounding per step agree in every bit.
     fn same_bits<T: Element + Storage<Accum = T>>() {
         let mut rng = StdRng::seed_from_u64(50);
         let mut draw = |low: f64, high: f64| {
@@ -100,7 +100,8 @@ mod kernel {
         assert!(Pattern::Coalesced(3).cost().is_err());
     }
 
-    /// Sectors per load request of the reference kernel, with rows far longer than a sector.
+    /// Returns the sectors per load request of the reference kernel, with rows far longer than a
+    /// sector.
     fn sectors_of_the_kernel<S: Storage>() -> f64 {
         let (num_seqs, seq_len) = (64, 40);
         let device = Device::simt();
@@ -124,7 +125,7 @@ mod kernel {
     }
 
     #[test]
-    fn a_sector_for_every_lane_however_wide_the_element() {
+    fn every_lane_needs_a_sector_for_any_element_type() {
         let per_request = [
             sectors_of_the_kernel::<f32>(),
             sectors_of_the_kernel::<f64>(),
@@ -135,7 +136,7 @@ mod kernel {
     }
 
     #[test]
-    fn every_broken_kernel_is_found_out() {
+    fn every_planted_mistake_is_found() {
         assert!(Suspect::names().count() >= 10);
         for name in Suspect::names() {
             let Some(found) = Suspect::new(name).unwrap().examine() else {
@@ -147,7 +148,7 @@ mod kernel {
     }
 
     #[test]
-    fn their_twins_are_innocent() {
+    fn nothing_is_found_in_their_twins() {
         for name in ["ref-f32", "block_scan", "look_back"] {
             assert_eq!(Suspect::load(name).unwrap().examine(), None, "{name}");
         }

@@ -1,5 +1,5 @@
-//! Runs a tile kernel with a planted mistake on the emulator and says what is found; without a
-//! name, lists them.
+//! Runs a tile kernel with a planted mistake on the emulator and prints what is found; without a
+//! name, lists these kernels.
 //!
 //! ```text
 //! cargo run --release -p ch06-tile-kernel --example broken

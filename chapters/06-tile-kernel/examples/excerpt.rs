@@ -1,7 +1,9 @@
-//! Takes what the page shows from what the bundle for GPU hosts wrote (`cargo xtask bundle`).
+//! Copies the rows that the page shows from the output of the bundle for GPU hosts (`cargo xtask
+//! bundle`).
 //!
 //! ```text
-//! cargo run --release -p ch06-tile-kernel --example excerpt -- OUT chapters/06-tile-kernel/results/h200
+//! cargo run --release -p ch06-tile-kernel --example excerpt -- \
+//!     OUT chapters/06-tile-kernel/results/h200
 //! cargo xtask pack chapters/06-tile-kernel/results/h200
 //! ```
 
@@ -10,7 +12,7 @@ use std::process::ExitCode;
 use bench::Excerpt;
 use linrec::contract::suspect;
 
-/// The longest sequences that are one tile.
+/// The longest sequences that fit into one tile.
 const MAX_LEN: usize = 1024;
 
 fn main() -> ExitCode {

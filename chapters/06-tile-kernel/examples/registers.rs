@@ -1,9 +1,10 @@
-//! Compiles larger and larger tiles, and one whose loops are not unrolled, and asks NVIDIA's
-//! assembler what a thread takes. No GPU is needed, but NVRTC (see `kernels/README.md`) and
-//! `ptxas`: `pip install nvidia-cuda-nvcc-cu12`.
+//! Compiles larger and larger tiles, and a tile whose loops are not unrolled, and asks NVIDIA's
+//! assembler for the registers of a thread. No GPU is needed, only NVRTC (see `kernels/README.md`)
+//! and `ptxas`: `pip install nvidia-cuda-nvcc-cu12`.
 //!
 //! ```text
-//! cargo run --release -p ch06-tile-kernel --example registers -- PTXAS chapters/06-tile-kernel/results/ptxas
+//! cargo run --release -p ch06-tile-kernel --example registers -- \
+//!     PTXAS chapters/06-tile-kernel/results/ptxas
 //! cargo xtask pack chapters/06-tile-kernel/results/ptxas
 //! ```
 
@@ -18,10 +19,9 @@ use linrec::Direction;
 use linrec::device::nvrtc;
 use linrec::kernels::{ElementType, KernelChoice, Pass, Program, TileConfig};
 
-/// The GPU that is compiled for.
 const ARCHITECTURE: &str = "sm_90";
 
-/// Elements of a thread, threads of a block, and whether the loops over the elements are unrolled.
+/// Elements per thread, threads per block, and whether the loops over the elements are unrolled.
 const TILES: [(u32, u32, bool); 9] = [
     (4, 256, true),
     (8, 256, true),
@@ -50,15 +50,16 @@ fn measure(ptxas: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
     for (elems, threads, unrolled) in TILES {
         let compiled =
             nvrtc::compile(&program(elems, threads, unrolled), nvrtc::SHIPPED_ARCHITECTURE)?;
-        let told = assemble(ptxas, compiled.ptx.text())?;
-        let spilled = before(&told, " bytes spill stores") + before(&told, " bytes spill loads");
+        let output = assemble(ptxas, compiled.ptx.text())?;
+        let spilled =
+            before(&output, " bytes spill stores") + before(&output, " bytes spill loads");
         table.row([
             elems.to_string(),
             threads.to_string(),
             (elems * threads).to_string(),
             String::from(if unrolled { "yes" } else { "no" }),
-            before(&told, " registers").to_string(),
-            before(&told, " bytes stack frame").to_string(),
+            before(&output, " registers").to_string(),
+            before(&output, " bytes stack frame").to_string(),
             spilled.to_string(),
         ]);
         compiler = compiled.compiler;
@@ -75,7 +76,7 @@ fn measure(ptxas: &str, folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The forward pass of the tile in f32.
+/// Makes the program of the tile's forward pass in f32.
 fn program(elems: u32, threads: u32, unrolled: bool) -> Program {
     let size = TileConfig {
         max_elems_per_thread: elems,
@@ -93,7 +94,6 @@ fn program(elems: u32, threads: u32, unrolled: bool) -> Program {
     program
 }
 
-/// What ptxas says of a module.
 fn assemble(ptxas: &str, ptx: &str) -> Result<String, Box<dyn Error>> {
     let place = |ending: &str| {
         std::env::temp_dir().join(format!("registers-{}.{ending}", std::process::id()))
@@ -102,17 +102,17 @@ fn assemble(ptxas: &str, ptx: &str) -> Result<String, Box<dyn Error>> {
     let mut command = Command::new(ptxas);
     command.args(["-v", "-arch", ARCHITECTURE, "-o"]).arg(place("cubin")).arg(place("ptx"));
     let output = command.output()?;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let messages = String::from_utf8_lossy(&output.stderr).into_owned();
     fs::remove_file(place("ptx"))?;
     if !output.status.success() {
-        return Err(told.into());
+        return Err(messages.into());
     }
     fs::remove_file(place("cubin"))?;
-    Ok(told)
+    Ok(messages)
 }
 
-/// The number before some words, 0 if they are not there.
-fn before(told: &str, words: &str) -> u32 {
+/// Returns the number before these words, or 0 if they are missing.
+fn before(output: &str, words: &str) -> u32 {
     let number = |text: &str| text.rsplit(' ').next()?.parse().ok();
-    told.split_once(words).and_then(|(text, _)| number(text)).unwrap_or(0)
+    output.split_once(words).and_then(|(text, _)| number(text)).unwrap_or(0)
 }

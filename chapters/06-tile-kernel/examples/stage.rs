@@ -41,7 +41,7 @@ fn show(arguments: &[String]) -> lesson::Result {
         CHOICE.geometry(ElementType::F32, Pass::Forward, 1, seq_len as u64).threads as usize;
     let mut table = Table::new(["step", "thread", "warp", "output", "with all levels", "missing"]);
     for (thread, share) in shares(seq_len, threads).into_iter().enumerate() {
-        // The first threads, and those on both sides of a warp's border.
+        // Prints only the first threads and the threads on both sides of a warp's border.
         if thread > 2 && (1..LANES - 1).contains(&(thread % LANES)) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Solutions to the exercises that ask for code. Two of them are CUDA kernels as well, in
+//! Solutions to the exercises that ask for code. Two of them are also CUDA kernels, in
 //! `kernels/exercises/`.
 
 use std::collections::BTreeSet;
@@ -9,8 +9,8 @@ use linrec::Element;
 use crate::layout::Share;
 use crate::levels::{LANES, compose, scan_warp};
 
-/// Level 2 of the recurrence in reverse, with the lanes in the order of the row: every lane needs
-/// what the lanes above it make of the state, down to its own first step.
+/// Performs level 2 of the recurrence in reverse, with the lanes in the order of the row. Every
+/// lane combines its transition with those of the lanes above it.
 // ANCHOR: scan_warp_down
 pub fn scan_warp_down<T: Element>(lanes: &mut [Transition<T>]) {
     let mut reach = 1;
@@ -24,7 +24,7 @@ pub fn scan_warp_down<T: Element>(lanes: &mut [Transition<T>]) {
 }
 // ANCHOR_END: scan_warp_down
 
-/// The tail spread over the block: thread `t` begins `t / threads` of the way.
+/// Spreads the tail over the block: thread `t` begins at `t / threads` of the tile.
 // ANCHOR: spread
 pub fn spread(tile_len: usize, threads: usize) -> Vec<Share> {
     let begin = |thread: usize| thread * tile_len / threads;
@@ -33,7 +33,7 @@ pub fn spread(tile_len: usize, threads: usize) -> Vec<Share> {
 }
 // ANCHOR_END: spread
 
-/// As many steps as a thread can hold, until there are no more.
+/// Fills one thread after the other with `max_elems` steps until no steps are left.
 // ANCHOR: filled
 pub fn filled(tile_len: usize, threads: usize, max_elems: usize) -> Vec<Share> {
     let begin = |thread: usize| tile_len.min(thread * max_elems);
@@ -42,13 +42,13 @@ pub fn filled(tile_len: usize, threads: usize, max_elems: usize) -> Vec<Share> {
 }
 // ANCHOR_END: filled
 
-/// Requests and sectors of one array of `f32` that begins at a sector, if the threads have these
-/// shares and each reads its steps one by one.
+/// Returns the requests and sectors of one `f32` array that begins at a sector, if each thread
+/// reads the steps of its share one by one.
 // ANCHOR: sectors
 pub fn requests_and_sectors(shares: &[Share], max_elems: usize) -> (usize, usize) {
     let (mut requests, mut sectors) = (0, 0);
     for warp in shares.chunks(LANES) {
-        // Threads with a full share go another way through the kernel than those with less.
+        // Threads with a full share take another path through the kernel than threads with less.
         for full in [true, false] {
             for i in 0..max_elems {
                 let asks = |share: &&Share| i < share.count && (share.count == max_elems) == full;
@@ -63,14 +63,14 @@ pub fn requests_and_sectors(shares: &[Share], max_elems: usize) -> (usize, usize
 }
 // ANCHOR_END: sectors
 
-/// Level 3 as the post does it: one warp takes the transitions of all warps and scans them as in
-/// level 2. Returns the state before each warp.
+/// Performs level 3 as the post does: one warp takes the transitions of all warps and scans them as
+/// in level 2. Returns the state before each warp.
 // ANCHOR: scan_block_by_shuffles
 pub fn scan_block_by_shuffles<T: Element>(totals: &[Transition<T>], initial: T) -> Vec<T> {
     // A barrier: all totals are in shared memory, and the first warp reads one into each lane.
     let mut lanes = totals.to_vec();
     scan_warp(&mut lanes);
-    // It writes what it found, and a second barrier tells the others.
+    // The warp writes its results, and a second barrier publishes them to the other warps.
     let before = lanes.iter().map(|before| initial.mul_add(before.coeff, before.state));
     [initial].into_iter().chain(before).take(totals.len()).collect()
 }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn down_is_up_seen_from_the_other_end() {
+    fn a_scan_downwards_mirrors_a_scan_upwards() {
         for count in [1, 2, 5, 31, 32] {
             let lanes = some_transitions(count);
             let (mut up, mut down) = (lanes.clone(), lanes);
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn other_shares_are_dealt_out_completely_and_give_the_same_outputs() {
+    fn other_shares_cover_the_tile_and_give_the_same_outputs() {
         for (tile_len, threads) in [(0, 32), (1, 32), (33, 32), (77, 32), (1001, 256), (1024, 256)]
         {
             let inputs: Vec<f64> = (0..tile_len).map(|l| (l % 7) as f64 - 3.0).collect();
             let coeffs: Vec<f64> = (0..tile_len).map(|l| [1.0, -1.0, 0.5][l % 3]).collect();
-            // A coefficient of 1/2 at every third step: products stay exact for a warp, not for a
-            // block.
+            // A coefficient of 1/2 at every third step: products stay exact for a warp, but not for
+            // a block.
             let expected = scan_tile(&inputs, &coeffs, 0.0, &shares(tile_len, threads), 4);
             let spread = spread(tile_len, threads);
             let counts = || spread.iter().map(|share| share.count);

@@ -1,27 +1,27 @@
-//! Which thread of a block holds which steps of a tile.
+//! The layout of a tile: which thread of a block holds which steps.
 
 use std::ops::Range;
 
 /// A thread's part of a tile: `count` steps from `begin` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// Its first step.
+    /// The first step.
     pub begin: usize,
-    /// How many steps it has.
+    /// The number of steps.
     pub count: usize,
 }
 
 impl Share {
-    /// The steps.
+    /// Returns the range of steps.
     pub fn steps(self) -> Range<usize> {
         self.begin..self.begin + self.count
     }
 }
 
-/// The part of each of `threads` threads, computed as the kernel computes it: as evenly as
-/// possible, and those with a step less come last.
+/// Returns the part of each of `threads` threads, as the kernel computes it. The parts are as equal
+/// as possible, and the shorter ones come last.
 ///
-/// No threads have no parts.
+/// The result is empty if `threads` is 0.
 // ANCHOR: shares
 pub fn shares(tile_len: usize, threads: usize) -> Vec<Share> {
     if threads == 0 {

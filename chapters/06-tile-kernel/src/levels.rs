@@ -1,16 +1,16 @@
-//! The three levels of the kernel on the host: the same operations in the same order, and so, for
-//! real numbers, the same bits.
+//! The three levels of the kernel on the host: the same operations in the same order, which for
+//! real numbers give the same bits.
 
 use ch02_two_threads::Transition;
 use linrec::Element;
 
 use crate::layout::Share;
 
-/// Lanes in a warp.
+/// The number of lanes in a warp.
 pub const LANES: usize = 32;
 
-/// First one stretch, then the next. Chapter 2's operator, with one rounding for a product and a
-/// sum.
+/// Combines one stretch and the next. This is chapter 2's operator, but with one rounding for a
+/// product and a sum.
 // ANCHOR: compose
 pub fn compose<T: Element>(first: Transition<T>, then: Transition<T>) -> Transition<T> {
     Transition {
@@ -20,8 +20,8 @@ pub fn compose<T: Element>(first: Transition<T>, then: Transition<T>) -> Transit
 }
 // ANCHOR_END: compose
 
-/// Level 1, in a thread: afterwards `states[i]` is what the steps up to `i` make of a state of
-/// zero, and `coeffs[i]` what they multiply any other state with.
+/// Level 1, in a thread: afterwards `states[i]` is the state after the steps up to `i` if they
+/// start from zero, and `coeffs[i]` is the factor of any other initial state.
 pub fn scan_thread<T: Element>(coeffs: &mut [T], states: &mut [T]) {
     for i in 1..states.len() {
         states[i] = states[i - 1].mul_add(coeffs[i], states[i]);
@@ -29,9 +29,9 @@ pub fn scan_thread<T: Element>(coeffs: &mut [T], states: &mut [T]) {
     }
 }
 
-/// Level 2, across the lanes of a warp: from the transition of each lane's steps to that from the
-/// warp's first step to the lane's last. The lanes act at the same time, so all read before one
-/// writes.
+/// Level 2, across the lanes of a warp: turns the transition of each lane's steps into the
+/// transition from the warp's first step to the lane's last. The lanes act at the same time, so all
+/// of them read before one writes.
 // ANCHOR: scan_warp
 pub fn scan_warp<T: Element>(lanes: &mut [Transition<T>]) {
     let mut reach = 1;
@@ -45,8 +45,8 @@ pub fn scan_warp<T: Element>(lanes: &mut [Transition<T>]) {
 }
 // ANCHOR_END: scan_warp
 
-/// Level 3, across the warps of a block: from the transitions of whole warps to the state before
-/// each, given that before the first; the last entry is the state after all of them.
+/// Level 3, across the warps of a block: computes the state before each warp from the warps'
+/// transitions and the state before the first. The last entry is the state after all of them.
 pub fn scan_block<T: Element>(totals: &[Transition<T>], mut carry: T) -> Vec<T> {
     let mut states = vec![carry];
     for total in totals {
@@ -56,12 +56,12 @@ pub fn scan_block<T: Element>(totals: &[Transition<T>], mut carry: T) -> Vec<T> 
     states
 }
 
-/// All levels: the outputs of one tile, of which every thread has a part of at most `max_elems`
-/// steps, in whole warps. `initial` is the state before it.
+/// Performs all levels: computes the outputs of one tile. Every thread has a part of at most
+/// `max_elems` steps, in whole warps. `initial` is the state before the tile.
 ///
 /// # Panics
 ///
-/// If the parts do not follow each other and make up the tile, or if one is larger than
+/// Panics if the parts do not follow each other and cover the tile, or if one is larger than
 /// `max_elems`.
 pub fn scan_tile<T: Element>(
     inputs: &[T],
@@ -70,7 +70,7 @@ pub fn scan_tile<T: Element>(
     shares: &[Share],
     max_elems: usize,
 ) -> Vec<T> {
-    // The registers of every thread. A step that does not exist has coefficient 1 and input 0.
+    // The registers of every thread. A missing step has coefficient 1 and input 0.
     let registers = |array: &[T], otherwise: T| -> Vec<Vec<T>> {
         let of_thread = |share: &Share| {
             assert!(share.count <= max_elems, "{share:?} does not fit");
@@ -102,7 +102,7 @@ pub fn scan_tile<T: Element>(
         let mine = (0..share.count).map(|i| state.mul_add(c[thread][i], x[thread][i]));
         outputs.extend(mine);
     }
-    // The last output and the state after the tile are to be equal, also in how they were rounded.
+    // The last output must equal the state after the tile in every bit.
     if let (Some(output), Some(&carry)) = (outputs.last_mut(), before_warps.last()) {
         *output = carry;
     }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn without_warps_the_state_is_the_one_before() {
+    fn without_warps_the_state_is_the_initial_one() {
         assert_eq!(scan_block::<f32>(&[], 7.0), [7.0]);
     }
 

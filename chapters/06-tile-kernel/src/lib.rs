@@ -1,9 +1,9 @@
 //! Chapter 06: The tile kernel.
 //!
-//! - [`layout`]: which thread of a block holds which steps of a tile, as the kernel deals them out.
-//! - [`levels`]: the three levels of the scan on the host, in the kernel's order: the same bits.
+//! - [`layout`]: which thread of a block holds which steps of a tile.
+//! - [`levels`]: the three levels of the scan on the host, in the kernel's order and with its bits.
 //! - [`stages`]: the kernel, stopped after each of its levels.
-//! - [`watch`]: what the lanes of one block held, as the emulator saw it.
+//! - [`watch`]: the values that the lanes of one block held, as recorded by the emulator.
 //! - [`exercises`]: the solutions of the page's exercises.
 
 pub mod exercises;
@@ -16,6 +16,6 @@ pub mod watch;
 #[path = "../story/mod.rs"]
 mod story;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

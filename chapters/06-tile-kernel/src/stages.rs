@@ -8,22 +8,22 @@ use ndarray::{Array2, ArrayView2};
 /// The kernel of this chapter: up to 4 elements for each of up to 256 threads.
 pub const CHOICE: KernelChoice = KernelChoice::Tile(TileConfig::DEFAULT);
 
-/// What the four stages do, in the order of [`Algocode::ALL`].
+/// The names of the four stages, in the order of [`Algocode::ALL`].
 pub const STAGES: [&str; 4] = ["copies", "1: thread", "2: warp", "3: block"];
 
-/// The kernel with so many levels: [`Algocode::Copy`] copies the inputs, [`Algocode::Block`]
-/// computes the recurrence.
+/// Returns the kernel that stops after a level: [`Algocode::Copy`] copies the inputs,
+/// [`Algocode::Block`] computes the recurrence.
 // ANCHOR: stage
 pub fn stage(algocode: Algocode) -> KernelChoice {
     KernelChoice::Tile(TileConfig { algocode, ..TileConfig::DEFAULT })
 }
 // ANCHOR_END: stage
 
-/// What a stage writes as outputs, from a state of zero.
+/// Returns the outputs of a stage, from a state of zero.
 ///
 /// # Errors
 ///
-/// If the shapes do not match, or the device fails.
+/// Returns an error if the shapes do not match, or the device fails.
 pub fn outputs(
     device: &Device,
     algocode: Algocode,
@@ -34,11 +34,11 @@ pub fn outputs(
     Ok(engine.forward(inputs, coeffs, &Options::default())?.outputs)
 }
 
-/// A forward pass over ones on the emulator, which counts.
+/// Runs a forward pass over ones on the emulator, which counts.
 ///
 /// # Errors
 ///
-/// If the kernel does not take sequences of that length, or is not there.
+/// Returns an error if the kernel does not support sequences of that length, or is not available.
 pub fn counted(
     choice: KernelChoice,
     shape @ (num_seqs, seq_len): (usize, usize),

@@ -1,5 +1,6 @@
-//! One block of the tile kernel under the eyes of the emulator: which thread loaded what, what the
-//! lanes held before every round of shuffles, what the warps left in shared memory.
+//! Observes one block of the tile kernel on the emulator: the steps that each thread loaded, the
+//! values of the lanes before every round of shuffles, and the totals that the warps wrote to
+//! shared memory.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +12,23 @@ use linrec::{Direction, Error};
 
 use crate::stages::CHOICE;
 
-/// Events that are kept; a block of 1024 steps makes about half as many.
+/// The number of recorded events; a block of 1024 steps makes about half as many.
 const LIMIT: usize = 4096;
 
-/// What a block did with one sequence.
+/// The record of a block that computed one sequence.
 #[derive(Debug, Clone)]
 pub struct Watched {
     /// For every thread, the steps whose inputs it loaded, in the order of its registers.
     pub loaded: Vec<Vec<usize>>,
-    /// What every thread held before each round of level 2, and after the last.
+    /// The transition of every thread before each round of level 2, and after the last.
     pub rounds: Vec<Vec<Transition<f32>>>,
-    /// What every warp's last lane wrote to shared memory: the transition of the warp.
+    /// The transition that every warp's last lane wrote to shared memory.
     pub totals: Vec<Transition<f32>>,
-    /// How often warps arrived at a barrier.
+    /// The number of times that warps arrived at a barrier.
     pub arrivals: usize,
     /// The outputs.
     pub outputs: Vec<f32>,
-    /// What was counted.
+    /// The emulator's counters.
     pub counters: Counters,
 }
 
@@ -35,7 +36,8 @@ pub struct Watched {
 ///
 /// # Errors
 ///
-/// If the arrays differ in length or are longer than a tile, and those of the device.
+/// Returns an error if the arrays differ in length, are empty or exceed a tile, or the device's own
+/// error.
 pub fn watch(inputs: &[f32], coeffs: &[f32]) -> Result<Watched, Error> {
     let (num_steps, device) = (inputs.len(), Device::simt());
     let fits = CHOICE.max_len(ElementType::F32).is_some_and(|most| num_steps as u64 <= most);
@@ -72,7 +74,8 @@ pub fn watch(inputs: &[f32], coeffs: &[f32]) -> Result<Watched, Error> {
     })
 }
 
-/// The steps that each thread loaded of the inputs, which are the first array that thread 0 reads.
+/// Returns the steps of the inputs that each thread loaded. The inputs are the first array that
+/// thread 0 reads.
 fn loaded(events: &[Event], threads: usize, num_steps: usize) -> Vec<Vec<usize>> {
     let mut steps = vec![Vec::new(); threads];
     let mut loads = events.iter().filter_map(|event| match &event.what {
@@ -93,9 +96,9 @@ fn loaded(events: &[Event], threads: usize, num_steps: usize) -> Vec<Vec<usize>>
     steps
 }
 
-/// What the lanes of a warp gave to each pair of shuffles. The coefficient goes first, as
-/// `shuffle_up` for transitions says. The last pair shares the result, and gives the transition
-/// before each lane.
+/// Returns the transitions that the lanes of a warp contributed to each pair of shuffles. The
+/// coefficient comes first, as in `shuffle_up` for transitions. The last pair shifts the result to
+/// give each lane the transition before it.
 fn rounds<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<[Transition<f32>; 32]> {
     let shuffles: Vec<[f32; 32]> = events
         .filter_map(|event| match &event.what {
@@ -109,7 +112,7 @@ fn rounds<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<[Transition<f32>; 
     shuffles.chunks_exact(2).map(transitions).collect()
 }
 
-/// The words that were written to shared memory, in pairs.
+/// Returns the words that were written to shared memory, in pairs.
 fn totals(events: &[Event]) -> Vec<Transition<f32>> {
     let mut words = BTreeMap::new();
     for event in events {
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tile_is_refused() {
+    fn empty_unequal_and_long_arrays_are_refused() {
         assert!(watch(&[], &[]).is_err());
         assert!(watch(&[1.0], &[]).is_err());
         assert!(watch(&[1.0; 1025], &[1.0; 1025]).is_err());

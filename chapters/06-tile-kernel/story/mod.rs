@@ -1,4 +1,11 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 6: watches a tile being computed, level by level.
+//!
+//! Each level of the scan has a step that lets the emulator record a block and shows its values:
+//! the layout, then a thread, a warp, and the warps of a block. The kernel is then stopped after
+//! each level, compared bit by bit with the same levels on the host, and run through the test
+//! contract. The last steps measure the tile: its limits, its cost against one thread per sequence,
+//! the record of an H200, and other layouts. `cargo xtask record --check` compares the checks and
+//! values of a run with the committed record.
 
 mod pictures;
 
@@ -24,7 +31,6 @@ use crate::stages::{self, CHOICE, STAGES, counted, outputs, stage};
 use crate::watch::watch;
 use pictures::{Deal, Rounds, Warps};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("tile:4x256:0@{}", device.label()));
@@ -41,9 +47,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     mistake(lesson)
 }
 
-// Which thread holds which steps, as one warp loads them.
-
-/// Steps of the sequence that this step and level 2 look at: no multiple of a warp.
+/// The length of the sequence in this step and in level 2: not a multiple of a warp.
 const LAYOUT_STEPS: usize = 77;
 
 /// Watches a warp load a tile.
@@ -82,12 +86,10 @@ fn layout(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("layout.svg", "Who holds what", Kind::Computed, &svg)
 }
 
-// Level 1: two consecutive threads.
-
-/// Steps of the sequence: every thread of a warp has four.
+/// The length of the sequence: every thread of a warp has four steps.
 const THREAD_STEPS: usize = 128;
 
-/// What the first two threads hold after level 1, beside the outputs.
+/// Shows the values of the first two threads after level 1, and the outputs.
 fn thread(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("thread", "Level 1: a thread")?;
     let inputs = Array2::from_shape_fn((1, THREAD_STEPS), |(_, l)| (l + 1) as f32);
@@ -128,8 +130,6 @@ fn thread(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-// Level 2: the lanes of a warp, round after round.
-
 /// The lanes that are written out.
 const SHOWN: [usize; 5] = [0, 1, 2, 3, 7];
 
@@ -160,7 +160,7 @@ fn warp(lesson: &mut Lesson) -> lesson::Result {
     let end = |lane: usize| shares[lane].steps().end;
     let wrong = (0..LANES).filter(|&lane| span(&last[lane]) != end(lane)).count();
     lesson.check("lanes that do not reach back to the first step", wrong as f64, 0.0);
-    // 1 + 1/2 + 1/4 + … is 2 - 2^(1-k), which f32 holds for the k of the shown lanes.
+    // 1 + 1/2 + 1/4 + … is 2 - 2^(1-k), which f32 represents exactly for the shown lanes.
     let shown = rounds.iter().flat_map(|lanes| SHOWN.map(|lane| lanes[lane]));
     let off = shown.map(|lane| f64::from((lane.state - (2.0 - 2.0 * lane.coeff)).abs()));
     lesson.check("states of those lanes off 2 - 2 * 2^-k", off.fold(0.0, f64::max), 0.0);
@@ -176,14 +176,12 @@ fn warp(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("rounds.svg", "How far back a lane reaches", Kind::Computed, &svg)
 }
 
-/// The steps that a transition spans, if all coefficients are 1/2.
+/// Returns the number of steps that a transition spans if all coefficients are 1/2.
 fn span(transition: &Transition<f32>) -> usize {
     -transition.coeff.log2().round() as usize
 }
 
-// Level 3: the warps of a block.
-
-/// Steps of the sequence: 232 threads with four, 24 with three.
+/// The length of the sequence: 232 threads have four steps, 24 have three.
 const BLOCK_STEPS: usize = 1000;
 
 /// Watches the warps of a block meet in shared memory.
@@ -217,7 +215,8 @@ fn block(lesson: &mut Lesson) -> lesson::Result {
     let barriers = watched.arrivals as f64 / warps as f64 - 1.0;
     lesson.check("barriers of a warp beyond the one", barriers.abs(), 0.0);
 
-    // The state after a warp and the output of its last step are one number, rounded on two ways.
+    // The state after a warp and the output of its last step are the same number, but rounded in
+    // two ways.
     let rounding = Rounding { levels: Domain::tree_levels(BLOCK_STEPS), exp_ulps: 0.0 };
     let [x, c] = [&inputs, &coeffs].map(|array| ArrayView2::from_shape((1, BLOCK_STEPS), array));
     let bound = reference::forward_bound(x?, c?, &Options::default(), rounding)?;
@@ -231,9 +230,7 @@ fn block(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("block.svg", "The carry across the warps", Kind::Computed, &svg)
 }
 
-// The kernel stopped after each level: what is right already, and what is missing.
-
-/// An error of zero is drawn here: a logarithmic axis has no place for it.
+/// An error of zero is drawn here, because a logarithmic axis cannot show zero.
 const FLOOR: f64 = 1e-8;
 
 /// Runs all stages on the same data.
@@ -307,7 +304,7 @@ fn stages(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.figure("stages.svg", "The four stages", Kind::Computed, &svg)
 }
 
-/// What the stages make of constant inputs, where the parts are seen at a glance.
+/// Draws the stages' outputs for constant inputs, which make the parts visible.
 fn shape(device: &Device) -> Result<Chart, Error> {
     let (x, c) = (Array2::ones((1, BLOCK_STEPS)), Array2::from_elem((1, BLOCK_STEPS), 0.99_f32));
     let mut chart = Chart::new("Outputs for inputs 1 and coefficients 0.99").axes("step", "output");
@@ -319,12 +316,10 @@ fn shape(device: &Device) -> Result<Chart, Error> {
     Ok(chart)
 }
 
-// The kernel's bits, from its own order of operations on the host, and the contract.
-
-/// The longest sequence of the contract's table that runs here; the tests run them all.
+/// The longest sequence of the test contract that runs here; the tests run all of them.
 const MAX_LEN: usize = 257;
 
-/// Compares bit by bit, and holds the kernel to the contract.
+/// Compares bit by bit, and runs the kernel through the test contract.
 fn bits(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("bits", "Bit by bit")?;
     let shape @ (num_seqs, seq_len) = lesson.size((100, 1000), (13_200, 1000));
@@ -367,7 +362,7 @@ fn bits(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-/// How many outputs of the kernel are unlike the others'.
+/// The numbers of outputs in which the kernel differs from other computations.
 struct Unlike {
     unlike_levels: usize,
     unlike_fused: usize,
@@ -432,14 +427,12 @@ fn contract_of<T: Element + Storage<Accum = T>>(device: &Device) -> lesson::Resu
     Ok(contract::run::<T>(&engine, &domain))
 }
 
-// Where the tile ends.
-
-/// 32-bit registers of an SM, of all architectures from sm_50 on.
+/// The 32-bit registers of an SM, on all architectures from sm_50 on.
 const REGISTERS: u32 = 65_536;
-/// The most that an instruction can name, and so a thread have.
+/// The largest number of registers per thread that an instruction can address.
 const OF_A_THREAD: u32 = 255;
 
-/// One step too many, and what registers there are.
+/// Shows the error for one step too many, and the number of registers.
 fn limits(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("limits", "Where the tile ends")?;
     let engine = KernelEngine::<f32>::new(&Device::simt(), CHOICE)?;
@@ -492,14 +485,12 @@ fn limits(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// What the tile costs beside one thread per sequence.
-
-/// Sequences in a launch.
+/// The number of sequences in a launch.
 const NUM_SEQS: usize = 128;
-/// Their length in the table.
+/// The length of the sequences in the table.
 const SEQ_LEN: usize = 1000;
 
-/// Sectors, instructions and warps of both kernels.
+/// Counts sectors, instructions and warps of both kernels.
 fn cost(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cost", "Beside one thread per sequence")?;
     lesson.say(&format!(
@@ -525,21 +516,21 @@ fn cost(lesson: &mut Lesson) -> lesson::Result {
     lesson.value("more_work", format!("{more:.0}"), Kind::Computed);
     lesson.value("tile_sectors", format!("{:.1}", per_request(&of_tile.counters)), Kind::Computed);
     lesson.value("ref_sectors", format!("{:.1}", per_request(&of_ref.counters)), Kind::Computed);
-    // Four elements of four bytes lie between consecutive lanes: two lanes share a sector.
+    // Consecutive lanes are four elements of four bytes apart, so two lanes share a sector.
     let excess = per_request(&of_tile.counters) - 16.0;
     lesson.check("sectors per request of the tile beyond 16", excess, 0.0);
 
     // An H200: 132 SMs with 64 warp slots each.
-    let (sequences, room) = (100 * 132, 132 * 64);
+    let (sequences, capacity) = (100 * 132, 132 * 64);
     let warps = sequences * of_tile.warps / NUM_SEQS as u64;
     lesson.say(&format!(
-        "With the {sequences} sequences of the benchmarks there are {warps} warps instead of {}. An H200 holds {room} at a \
+        "With the {sequences} sequences of the benchmarks there are {warps} warps instead of {}. An H200 holds {capacity} at a \
          time.",
         u64::div_ceil(sequences, 32),
     ));
     lesson.value("tile_warps", warps, Kind::Computed);
     lesson.value("ref_warps", u64::div_ceil(sequences, 32), Kind::Computed);
-    lesson.value("room", room, Kind::Computed);
+    lesson.value("room", capacity, Kind::Computed);
 
     let mut points = Vec::new();
     for seq_len in (8..=1024).step_by(8) {
@@ -559,7 +550,7 @@ fn cost(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("lengths.svg", "Sectors per request against length", Kind::Computed, &svg)
 }
 
-/// What a launch of a kernel was, and what it counted.
+/// The warps and counters of a launch.
 struct Cost {
     warps: u64,
     counters: Counters,
@@ -573,7 +564,7 @@ impl Cost {
         Ok(Cost { warps, counters: counters(&counted(choice, (NUM_SEQS, SEQ_LEN))?) })
     }
 
-    /// Instructions of a warp, on average.
+    /// Returns the number of instructions per warp.
     fn chain(&self) -> f64 {
         self.counters.instructions as f64 / self.warps as f64
     }
@@ -588,17 +579,15 @@ fn per_request(counters: &Counters) -> f64 {
     counters.sectors(Access::GlobalLoad) as f64 / requests as f64
 }
 
-// How long it takes, from the record of an H200.
-
-/// Every measurement: see `examples/excerpt.rs`.
+/// The file with every measurement: see `examples/excerpt.rs`.
 const RECORD: &str = "speed.csv";
 const H200: &str = include_str!("../results/h200/tables.json");
 
-/// The engines of the record, and what they are called here.
+/// The engines of the record, with their names here.
 const ENGINES: [(&str, &str); 3] =
     [("roof", "roof"), ("ref:64", "thread per sequence"), ("tile:4x256:0", "one tile")];
 
-/// Medians of the measurements, beside the roof.
+/// Shows medians of the measurements, as ratios to the roof.
 fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "What an H200 says")?;
     let rows = Row::read(&recorded::table(H200, RECORD)?)?;
@@ -656,7 +645,6 @@ fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("speed.svg", "Speed beside the roof", Kind::Computed, &svg)
 }
 
-/// Counts requests and sectors of three ways.
 fn deals(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("deals", "Other ways to deal out a tile")?;
     lesson.say(
@@ -682,7 +670,6 @@ fn deals(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Shows what is found in it.
 fn mistake(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistake", "A mistake, found")?;
     let mut missed = 0;

@@ -1,4 +1,4 @@
-//! The pictures of the chapter.
+//! The chapter's pictures, drawn from the emulator's records.
 
 use ch02_two_threads::Transition;
 use lesson::Result;
@@ -6,9 +6,7 @@ use lesson::plot::sketch::{GREY, cell, left, middle};
 use lesson::plot::{Area, COLORS, Panel};
 use plotters::prelude::*;
 
-// The chapter's pictures, drawn from what the emulator saw.
-
-/// Where the first of 32 columns begins, and how wide each is.
+/// The left edge of the first of 32 columns, and the width of each.
 const LEFT: i32 = 64;
 const COLUMN: i32 = 20;
 
@@ -17,15 +15,11 @@ fn line(area: &Area, ends: [(i32, i32); 2], color: RGBColor, strength: f64) -> l
     Ok(())
 }
 
-// From the row in memory to the registers of the threads.
-
-/// Which steps each thread of a warp holds.
+/// The steps that each thread of a warp holds.
 pub(super) struct Deal {
     /// For every thread, its steps in the order of its registers.
     pub loaded: Vec<Vec<usize>>,
-    /// Registers of a thread.
     pub registers: usize,
-    /// Steps of the tile.
     pub num_steps: usize,
 }
 
@@ -85,7 +79,7 @@ impl Panel for Deal {
 }
 
 impl Deal {
-    /// Neighbours differ; the tail has colours of its own.
+    /// Neighbouring threads have different colours, and the tail has separate ones.
     fn color(&self, thread: usize, tail: bool) -> RGBColor {
         match (tail, thread % 2) {
             (false, 0) => COLORS[0],
@@ -96,13 +90,11 @@ impl Deal {
     }
 }
 
-// How far back each lane reaches, round after round.
-
-/// The steps that each lane's transition spans, before the first round and after each.
+/// The number of steps that each lane's transition spans, before the first round and after each.
 pub(super) struct Rounds {
-    /// For every round, of every lane.
+    /// The spans of all lanes, for every round.
     pub spans: Vec<Vec<usize>>,
-    /// The steps up to and with the lane's own: what it spans in the end.
+    /// The number of steps up to and including the lane's own: its span in the end.
     pub ends: Vec<usize>,
 }
 
@@ -146,13 +138,11 @@ fn center(lane: usize) -> i32 {
     LEFT + COLUMN * lane as i32 + COLUMN / 2
 }
 
-// The warps of a block meet in shared memory.
-
-/// The transitions of the warps, and the state before each and after the last.
+/// The transitions of the warps, and the states before each and after the last.
 pub(super) struct Warps {
-    /// What each warp wrote.
+    /// The transition that each warp wrote.
     pub totals: Vec<Transition<f32>>,
-    /// One more than there are warps.
+    /// The states, one more than there are warps.
     pub states: Vec<f32>,
 }
 
@@ -188,7 +178,7 @@ impl Panel for Warps {
             cell(area, corners(warp, TOTAL, 42), COLORS[0], 0.3)?;
             middle(area, format!("× {:.3}", total.coeff), (center(warp), TOTAL + 13), 12)?;
             middle(area, format!("+ {:.2}", total.state), (center(warp), TOTAL + 30), 12)?;
-            // The state before, through the warp's transition, is the state after.
+            // The state before a warp, through the warp's transition, gives the state after it.
             let after = (center(warp + 1), STATE);
             line(area, [(center(warp), TOTAL + 42), after], COLORS[0], 0.9)?;
             let along = [(x(warp) + column - 8, STATE + 13), (x(warp + 1), STATE + 13)];

@@ -1,5 +1,5 @@
-//! Chapter 6's tests: one program, linked once. The contract judges its kernel with the library's
-//! engines.
+//! Chapter 6's tests, in one program so that it is linked once. The library's own tests run the
+//! contract on this chapter's kernel.
 
 mod kernel {
     //! The stages, the bits, the limits and the suspects.
@@ -18,7 +18,7 @@ mod kernel {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
 
-    /// Coefficients near one, so that everything that is lost shows.
+    /// Draws data with coefficients near one, so that every lost contribution shows.
     fn data<T: Element>(shape: (usize, usize)) -> (Array2<T>, Array2<T>) {
         let mut rng = StdRng::seed_from_u64(62);
         let mut draw = |low: f64, high: f64| {
@@ -27,7 +27,8 @@ mod kernel {
         (draw(-1.0, 1.0), draw(0.98, 1.0))
     }
 
-    /// Whether kernel and host agree in every bit, for rows of this length, in both directions.
+    /// Asserts that kernel and host agree in every bit, for rows of this length and in both
+    /// directions.
     fn same_bits<T: Element + Storage<Accum = T>>(device: &Device, seq_len: usize) {
         let (inputs, coeffs) = data::<T>((3, seq_len));
         let initial = Array1::from_vec([-2.0, 0.0, 5.0].map(T::from_real).to_vec());
@@ -66,7 +67,7 @@ mod kernel {
     }
 
     #[test]
-    fn a_stage_does_its_levels_and_no_more() {
+    fn a_stage_performs_exactly_its_levels() {
         for device in under_test() {
             for seq_len in [1, 77, 128, 129, 1000] {
                 let (x, c) = data::<f32>((1, seq_len));
@@ -104,7 +105,7 @@ mod kernel {
     }
 
     #[test]
-    fn early_stages_are_no_recurrence() {
+    fn early_stages_do_not_compute_the_recurrence() {
         let (x, c) = data::<f32>((1, 1000));
         let right = fused(x.view(), c.view(), &Options::default()).unwrap().outputs;
         for (algocode, part) in Algocode::ALL.into_iter().zip([1, 4, 128]) {
@@ -123,7 +124,7 @@ mod kernel {
     }
 
     #[test]
-    fn a_longer_sequence_is_refused_with_the_limit_and_a_way_out() {
+    fn a_longer_sequence_is_refused_with_the_limit_and_advice() {
         for device in under_test() {
             let engine = KernelEngine::<f32>::new(&device, CHOICE).unwrap();
             let (x, c) = data::<f32>((2, 1025));
@@ -149,7 +150,7 @@ mod kernel {
     }
 
     #[test]
-    fn every_broken_tile_is_found_out() {
+    fn every_planted_mistake_is_found() {
         assert!(suspect::names("linrec_tile.cu").count() >= 1);
         for name in suspect::names("linrec_tile.cu") {
             let (engine, domain) = suspect::load(&format!("broken/{name}"), CHOICE).unwrap();
@@ -159,7 +160,7 @@ mod kernel {
     }
 
     #[test]
-    fn missing_coefficients_show_unless_no_register_is_without_a_step() {
+    fn zero_for_missing_coefficients_shows_if_a_register_has_no_step() {
         let program = kernels::program("broken/zero_for_missing_coefficients.cu").unwrap();
         let program = program.with_entries(["linrec_tile_fwd<float, 4, 256, 0, 3>"]);
         let engine = KernelEngine::<f32>::from_program(&Device::simt(), CHOICE, &program).unwrap();
@@ -169,7 +170,7 @@ mod kernel {
             let right = KernelEngine::<f32>::new(&Device::simt(), CHOICE).unwrap();
             let right = right.forward(x.view(), c.view(), &Options::default()).unwrap();
             assert_eq!(broken.final_state == right.final_state, seq_len % 128 == 0, "{seq_len}");
-            // Only the last thread has a register without a step: nothing but the carry comes after
+            // Only the last thread has a register without a step, and only the carry comes after
             // it.
             if seq_len % 128 == 127 {
                 let wrong =
@@ -181,7 +182,7 @@ mod kernel {
 
     /// The exercises' kernels, in CUDA.
     #[test]
-    fn the_exercises_kernels_are_innocent() {
+    fn nothing_is_found_in_the_exercises_kernels() {
         for name in ["exercises/reverse_by_shfl_down", "exercises/spread_tail"] {
             let (engine, domain) = suspect::load(name, CHOICE).unwrap();
             assert_eq!(suspect::examine(&engine, &domain), None, "{name}");

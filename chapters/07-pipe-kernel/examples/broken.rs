@@ -1,5 +1,5 @@
-//! Runs a pipe kernel with a planted mistake on the emulator and says what is found; without a
-//! name, lists them.
+//! Runs a pipe kernel with a planted mistake on the emulator and prints what is found; without a
+//! name, lists these kernels.
 //!
 //! ```text
 //! cargo run --release -p ch07-pipe-kernel --example broken

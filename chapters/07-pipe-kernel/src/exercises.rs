@@ -1,4 +1,10 @@
 //! Solutions to the exercises that ask for code.
+//!
+//! They vary the idea of this chapter, which is that a long sequence needs only one state between
+//! two tiles: sequences that arrive in pieces, states that are kept for a later second pass, all
+//! tiles at once with a recurrence over their transitions, and the length at which 32-bit offsets
+//! overflow. The page shows each function. The tests at the end of this file compare them with the
+//! kernel's own outputs, bit by bit where the order of operations is the same.
 
 use ch04_gradient::shift::shift;
 use linrec::device::{Buffer, Device, ForwardOptions, Recurrence};
@@ -7,7 +13,7 @@ use ndarray::{Array1, Array2, ArrayView2, s};
 
 use crate::PIPE;
 
-/// Sequences that arrive piece by piece; the states between two pieces stay on the device.
+/// Sequences that arrive piece by piece. The states between two pieces stay on the device.
 // ANCHOR: pieces
 #[derive(Debug)]
 pub struct Pieces {
@@ -17,11 +23,11 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// So many sequences, all from zero.
+    /// Begins `num_seqs` sequences, all from zero.
     ///
     /// # Errors
     ///
-    /// Those of the device.
+    /// Returns the device's error.
     pub fn new(device: &Device, num_seqs: usize) -> Result<Pieces, Error> {
         let mut before = device.allocate_named("before", num_seqs)?;
         before.zero()?;
@@ -29,12 +35,13 @@ impl Pieces {
         Ok(Pieces { recurrence: Recurrence::new(device, PIPE)?, before, after })
     }
 
-    /// The outputs of the next steps of every sequence; the slices hold them row after row.
+    /// Computes the outputs of the next steps of every sequence. The slices contain the sequences
+    /// row by row.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if the slices differ in length or do not hold whole rows, and those
-    /// of the device.
+    /// Returns [`Error::ShapeMismatch`] if the slices differ in length or do not contain whole
+    /// rows, or the device's own error.
     pub fn push(&mut self, inputs: &[f32], coeffs: &[f32]) -> Result<Vec<f32>, Error> {
         let device = self.recurrence.device();
         let num_seqs = self.before.len();
@@ -53,12 +60,12 @@ impl Pieces {
 }
 // ANCHOR_END: pieces
 
-/// The outputs of all tiles, and the state after each: `[num_seqs, seq_len]` and
-/// `[num_seqs, tiles]`; forward, from zero.
+/// Computes the outputs of all tiles, and the state after each tile: `[num_seqs, seq_len]` and
+/// `[num_seqs, tiles]`, forward from zero.
 ///
 /// # Errors
 ///
-/// Those of the engine.
+/// Returns the engine's error.
 // ANCHOR: after_tiles
 pub fn after_tiles(
     engine: &dyn Engine<f32>,
@@ -82,12 +89,12 @@ pub fn after_tiles(
 }
 // ANCHOR_END: after_tiles
 
-/// The outputs of one tile once more, given the states after all tiles; forward, and the first tile
-/// from zero. A tile that does not exist has no steps.
+/// Computes the outputs of one tile again, given the states after all tiles, forward and with the
+/// first tile from zero. A tile past the end has no steps.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the arrays do not belong together, and those of the engine.
+/// Returns [`Error::ShapeMismatch`] if the arrays' shapes do not match, or the engine's own error.
 // ANCHOR: again
 pub fn again(
     engine: &dyn Engine<f32>,
@@ -109,12 +116,13 @@ pub fn again(
 }
 // ANCHOR_END: again
 
-/// The outputs, forward from zero, with every tile as a sequence of its own: no tile waits for
-/// another one of the same launch.
+/// Computes the outputs forward from zero, with every tile as a separate sequence, so that no tile
+/// waits for another tile of the same launch.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the sequences are not whole tiles, and those of the engine.
+/// Returns [`Error::ShapeMismatch`] if the sequences are not whole tiles, or the engine's own
+/// error.
 // ANCHOR: at_once
 pub fn all_tiles_at_once(
     engine: &dyn Engine<f32>,
@@ -125,7 +133,7 @@ pub fn all_tiles_at_once(
     let (num_seqs, seq_len) = validate::forward(&inputs, &coeffs, &Options::default())?;
     let per_row = seq_len / tile.max(1);
     let tiles = (num_seqs * per_row, tile);
-    // An array's elements in their order, in rows of a tile each.
+    // Reshapes an array, here to rows of one tile each.
     let shaped = |array: ArrayView2<f32>, shape: (usize, usize)| {
         let arrays = vec![("array", array.shape().to_vec()), ("tiles", vec![shape.0, shape.1])];
         let values = array.iter().copied().collect();
@@ -134,14 +142,15 @@ pub fn all_tiles_at_once(
     };
     let (x, c) = (shaped(inputs, tiles)?, shaped(coeffs, tiles)?);
 
-    // The transition of each tile: its outputs from zero, and what it multiplies a state with.
+    // The transition of each tile: its final state from zero, and the factor of an initial state.
     let plain = Options::default();
     let states = engine.forward(x.view(), c.view(), &plain)?.final_state;
     let from_one = Options { initial: Some(Array1::ones(tiles.0).into()), ..Options::default() };
     let no_inputs = Array2::zeros(tiles);
     let products = engine.forward(no_inputs.view(), c.view(), &from_one)?.final_state;
 
-    // A recurrence over the tiles gives the state after each; one place on, it is the state before.
+    // A recurrence over the tiles gives the state after each; shifted by one, the state before
+    // each.
     let as_rows = |array: Array1<f32>| {
         let column = array.insert_axis(ndarray::Axis(0));
         shaped(column.view(), (num_seqs, per_row))
@@ -157,11 +166,11 @@ pub fn all_tiles_at_once(
 }
 // ANCHOR_END: at_once
 
-/// The shortest sequence for which a signed 32-bit number cannot hold where the next tile would
-/// begin.
+/// Returns the shortest sequence for which a signed 32-bit number overflows at the begin of the
+/// next tile.
 // ANCHOR: first_wrong
 pub fn first_wrong_length(tile: u64) -> Option<u64> {
-    // The last tile that begins below 2^31 and ends at or beyond it is the first to go wrong.
+    // The last tile that begins below 2^31 and ends at or beyond it is the first to fail.
     let last = ((1_u64 << 31) - 1).checked_div(tile)? * tile;
     Some(last + 1)
 }
@@ -217,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tile_comes_out_the_same_again() {
+    fn a_tile_computed_again_has_the_same_bits() {
         let (inputs, coeffs) = data((20, 1300));
         let (x, c, options) = (inputs.view(), coeffs.view(), Options::default());
         for device in under_test() {
@@ -236,7 +245,7 @@ mod tests {
             for (tile, last) in [511, 1023, 1299].into_iter().enumerate() {
                 assert_eq!(states.column(tile), whole.outputs.column(last));
             }
-            // Nothing is left for a tile that does not exist.
+            // A tile past the end is empty.
             let beyond = again(&engine, x, c, states.view(), TILE_LEN, 7).unwrap();
             assert_eq!(beyond.dim(), (20, 0));
             let few = states.slice(s![..3, ..]);
@@ -265,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn thirty_two_bits_end_before_the_row_does() {
+    fn the_first_wrong_length_of_32_bit_offsets() {
         for tile in [512, 1000, 16_384] {
             let wrong = first_wrong_length(tile).unwrap();
             let next = |seq_len: u64| {

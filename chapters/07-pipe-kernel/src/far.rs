@@ -1,4 +1,4 @@
-//! Rows of an array that is larger than this machine's memory.
+//! Computes rows of an array that is larger than this machine's memory.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Function};
@@ -6,18 +6,19 @@ use linrec::kernels::{ElementType, Pass};
 
 use crate::PIPE;
 
-/// Sequences and their length: 2.6 billion elements, 10.5 GB in each of the three arrays.
+/// The number of sequences. In all there are 2.6 billion elements, 10.5 GB in each of the three
+/// arrays.
 pub const NUM_SEQS: usize = 40_000;
 /// The length of each sequence.
 pub const SEQ_LEN: usize = 65_536;
 
-/// Runs the blocks of the last `rows` sequences of a launch over all [`NUM_SEQS`], on the emulator,
-/// which keeps only those parts of an array that are touched. All of them get the same inputs and
-/// coefficients, `SEQ_LEN` of each. Returns their outputs, one after the other.
+/// Runs the blocks of the last `rows` sequences of a launch over all [`NUM_SEQS`] on the emulator,
+/// which allocates only the touched parts of an array. All rows get the same inputs and
+/// coefficients, `SEQ_LEN` of each. Returns the rows' outputs, one after the other.
 ///
 /// # Errors
 ///
-/// [`Error::Kernel`] if the kernel does not find its rows, and those of the device.
+/// Returns [`Error::Kernel`] if the kernel does not find its rows, or the device's own error.
 // ANCHOR: last_rows
 pub fn last_rows(
     kernel: &Function,

@@ -1,11 +1,11 @@
-//! Tiles one after the other, each a call of its own.
+//! Tiles one after the other, with a call for each.
 
 use ch04_gradient::ThroughForward;
 use linrec::{Direction, Element, Engine, Error, Gradients, Options, Outputs, validate};
 use ndarray::{Array1, ArrayView2, CowArray, s};
 
-/// An engine that is never given more than `tile` steps at once: a longer sequence goes through it
-/// tile by tile, and the final state of one call is the initial state of the next.
+/// An engine that computes at most `tile` steps at once. It computes a longer sequence tile by
+/// tile, and the final state of one call becomes the initial state of the next.
 ///
 /// ```
 /// use ch07_pipe_kernel::{InTiles, TILE};
@@ -29,7 +29,7 @@ pub struct InTiles<'a, E: ?Sized> {
 }
 
 impl<'a, E: ?Sized> InTiles<'a, E> {
-    /// Tiles of so many steps, of at least one.
+    /// Makes tiles of `tile` steps, at least one.
     pub fn new(engine: &'a E, tile: usize) -> Self {
         InTiles { engine, tile: tile.max(1) }
     }
@@ -60,7 +60,7 @@ impl<T: Element, E: Engine<T> + ?Sized> Engine<T> for InTiles<'_, E> {
         let mut carry = options.initial.clone();
         for first in (0..seq_len).step_by(self.tile) {
             let end = seq_len.min(first + self.tile);
-            // Where the steps from `first` to before `end` are in a row.
+            // The positions in a row of the steps from `first` to before `end`.
             let tile = match options.direction {
                 Direction::Forward => s![.., first..end],
                 Direction::Reverse => s![.., seq_len - end..seq_len - first],
@@ -75,7 +75,7 @@ impl<T: Element, E: Engine<T> + ?Sized> Engine<T> for InTiles<'_, E> {
     }
     // ANCHOR_END: forward
 
-    /// That of chapter 4, which is a forward pass.
+    /// Uses the backward pass of chapter 4, which is a forward pass.
     fn backward(
         &self,
         d_outputs: ArrayView2<T>,

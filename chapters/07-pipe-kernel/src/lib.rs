@@ -1,9 +1,9 @@
 //! Chapter 07: The pipe kernel.
 //!
-//! - [`InTiles`]: any engine, given a long sequence tile by tile; the state is handed on from
-//!   outside.
+//! - [`InTiles`]: any engine, which computes a long sequence tile by tile; the host passes the
+//!   state on.
 //! - [`PIPE`]: the kernel that does the same inside one launch.
-//! - [`life`]: what the warps of a block do over its tiles, from the emulator's trace.
+//! - [`life`]: the actions of a block's warps over its tiles, from the emulator's trace.
 //! - [`far`]: rows of an array that is larger than this machine's memory.
 //! - [`exercises`]: the solutions of the page's exercises.
 
@@ -25,12 +25,12 @@ pub use in_tiles::InTiles;
 /// steps.
 pub const PIPE: KernelChoice = KernelChoice::Pipe(PipeConfig::DEFAULT);
 
-/// Steps of its largest tile.
+/// The number of steps of its largest tile.
 pub const TILE_LEN: usize = 8 * 64;
 
 /// The last chapter's kernel: one tile of up to 1024 steps.
 pub const TILE: KernelChoice = KernelChoice::Tile(TileConfig::DEFAULT);
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

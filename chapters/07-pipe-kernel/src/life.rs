@@ -1,4 +1,4 @@
-//! What the warps of a block do, in the order in which the emulator executed it.
+//! The actions of a block's warps, in the order in which the emulator executed them.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Recurrence};
@@ -8,42 +8,42 @@ use linrec::{Direction, device::Launched};
 
 use crate::PIPE;
 
-/// What a warp does, as far as memory or another warp takes notice of it.
+/// An action of a warp that involves memory or another warp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
-    /// Loads from global memory.
+    /// A load from global memory.
     Load,
-    /// Exchanges values between its lanes.
+    /// An exchange of values between the lanes.
     Shuffle,
-    /// Writes its total to shared memory, into this one of the two arrays.
+    /// A write of the warp's total to shared memory, into the array with this number (of two).
     Publish(u32),
-    /// Arrives at the barrier.
+    /// The arrival at a barrier.
     Arrive,
-    /// Reads a total from one of the two arrays.
+    /// A read of a total from the array with this number (of two).
     Take(u32),
-    /// Stores to global memory.
+    /// A store to global memory.
     Store,
 }
 
-/// Something that a warp did many times in a row.
+/// A stretch of equal actions of one warp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// The warp's number in the block.
     pub warp: u32,
-    /// The tile that it was at.
+    /// The tile that the warp was at.
     pub tile: u32,
-    /// What it did.
+    /// The action.
     pub act: Act,
-    /// The number of the first event of it, in the order of execution, and how many there are.
+    /// The number of its first event in the order of execution.
     pub first: usize,
-    /// How many events.
+    /// The number of events.
     pub count: usize,
 }
 
-/// The bytes between the two arrays of totals: 32 warps of two floats.
+/// The size of one array of totals in bytes: 32 warps of two floats.
 const TURN_BYTES: u64 = 32 * 8;
 
-/// The life of the first block of a launch, from its trace.
+/// Returns the actions of the first block of a launch, from its trace.
 pub fn of(trace: &Trace) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
     // The tile that each warp is at.
@@ -83,11 +83,11 @@ pub fn of(trace: &Trace) -> Vec<Stretch> {
     stretches
 }
 
-/// Runs the kernel over one sequence on the emulator, and records what it does.
+/// Runs the kernel over one sequence on the emulator and records its actions.
 ///
 /// # Errors
 ///
-/// Those of the device.
+/// Returns the device's error.
 pub fn traced(inputs: &[f32], coeffs: &[f32]) -> Result<(Vec<f32>, Trace, Launched), Error> {
     let device = Device::simt();
     let recurrence = Recurrence::<f32>::new(&device, PIPE)?;
@@ -117,8 +117,7 @@ mod tests {
         for stretch in &life {
             println!("{stretch:?}");
         }
-        // Every warp publishes a total of two floats in each tile, and the arrays are taken in
-        // turns.
+        // Every warp publishes a total of two floats in each tile, and the two arrays take turns.
         for warp in [0, 1] {
             let published: Vec<_> = life.iter().filter(|stretch| stretch.warp == warp).collect();
             let published = published.iter().filter_map(|stretch| match stretch.act {

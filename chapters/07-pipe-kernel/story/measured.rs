@@ -1,8 +1,14 @@
-//! What is counted and measured: traffic, time, and the kernels of others.
+//! The measurements of chapter 7: traffic, time, and other people's kernels.
+//!
+//! The number of steps per thread decides how often a sector is requested and whether the caches
+//! still contain it. This part therefore shows the speed of many tile sizes on an H200 together
+//! with the traffic that a profiler counted, and compares the kernel with the post's own in one
+//! run. All of it comes from committed records. Only the last step measures, if this machine has a
+//! GPU. `cargo xtask record --check` compares the values from records with the committed run.
 
 use std::collections::BTreeMap;
 
-use bench::field::beside_roof;
+use bench::field::against_roof;
 use bench::figure::with_roof;
 use bench::traffic::{self, Traffic};
 use bench::{Runs, recorded};
@@ -14,9 +20,7 @@ use linrec::kernels::Pass;
 use super::RECORD;
 use crate::PIPE;
 
-// Configurations over lengths, as measured on an H200.
-
-/// In the figure: the name in the record, and that in the legend.
+/// The configurations in the figure: the name in the record, and the name in the legend.
 const DRAWN: [(&str, &str); 5] = [
     ("pipe:4x128:0", "4 x 128"),
     ("pipe:8x32:0", "8 x 32"),
@@ -25,7 +29,7 @@ const DRAWN: [(&str, &str); 5] = [
     ("ref:64", "the reference kernel"),
 ];
 
-/// Medians of the record, as a figure and as tables.
+/// Shows medians of the record, as a figure and as tables.
 pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "Tiles of many sizes")?;
     let runs = Runs::read(&recorded::text(RECORD)?)?;
@@ -58,7 +62,7 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
         .axes("length of a sequence", "speed / speed of the roof")
         .log_x(2.0)
         .y_range(0.0, 1.25);
-    // Lengths just off the others are in the table.
+    // Lengths just off a power of two are only in the table.
     let lengths: Vec<_> = runs.lengths().into_iter().filter(|len| len.is_power_of_two()).collect();
     for (number, (engine, name)) in DRAWN.into_iter().enumerate() {
         let points = lengths.iter().filter_map(|&len| Some((len as f64, ratio(engine, len)?)));
@@ -85,16 +89,14 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// What moves between the caches and the memory, as a profiler counted it on an H200.
-
-/// What Nsight Compute counted; `examples/traffic.rs` made the table.
+/// The file with the counts of Nsight Compute; `examples/traffic.rs` made it.
 const COUNTED: &str = "traffic.csv";
 const H200: &str = include_str!("../results/h200/tables.json");
 
-/// The length of the sequences that are looked at.
+/// The length of the sequences in these tables.
 const TRAFFIC_LEN: usize = 4096;
 
-/// Traffic and load of every configuration.
+/// Shows traffic and load of every configuration.
 pub(super) fn traffic(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("traffic", "From cache to cache")?;
     let counted = traffic::read(&recorded::table(H200, COUNTED)?)?;
@@ -165,7 +167,7 @@ pub(super) fn traffic(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// One kernel whose threads have more steps the longer the sequence is.
+/// Shows one kernel whose threads have more steps the longer the sequence is.
 pub(super) fn one_kernel(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("one-kernel", "One kernel, more and more steps per thread")?;
     let counted = traffic::read(&recorded::table(H200, COUNTED)?)?;
@@ -196,7 +198,7 @@ fn find<'a>(counted: &'a [Traffic], engine: &str, seq_len: usize) -> Option<&'a 
     counted.iter().find(|one| one.engine == engine && one.seq_len == seq_len)
 }
 
-/// As a reader calls it.
+/// Returns the name that the page uses.
 fn name(engine: &str) -> String {
     match engine.strip_prefix("pipe:").and_then(|size| size.strip_suffix(":0")) {
         Some(size) => spelled(size),
@@ -204,15 +206,13 @@ fn name(engine: &str) -> String {
     }
 }
 
-// Beside the post's own kernel, in the same run.
-
 /// Both pipes in the twelve sizes of the post, measured by `crates/bench/post/run`.
 const POST: &[u8] = include_bytes!("../results/h200/post.csv.gz");
 
-/// The size that the post takes.
+/// The size that the post chose.
 const POST_SIZE: &str = "8x64:0";
 
-/// What both kernels reach, as parts of the roof.
+/// The speeds of both kernels, as fractions of the roof.
 struct Contest {
     seq_len: usize,
     ours: BTreeMap<String, f64>,
@@ -220,19 +220,19 @@ struct Contest {
 }
 
 impl Contest {
-    /// The largest part, and the size that reached it.
+    /// Returns the size with the largest fraction, and the fraction.
     fn best(sizes: &BTreeMap<String, f64>) -> (&str, f64) {
         let best = sizes.iter().max_by(|a, b| a.1.total_cmp(b.1));
         best.map_or(("", 0.0), |(size, &ratio)| (size, ratio))
     }
 
-    /// Our best as a multiple of theirs.
+    /// Returns our best as a multiple of theirs.
     fn lead(&self) -> f64 {
         Self::best(&self.ours).1 / Self::best(&self.theirs).1
     }
 }
 
-/// One contest for each length.
+/// Reads one contest for each length.
 fn contests(pass: &str, direction: &str) -> lesson::Result<Vec<Contest>> {
     let mut contests: BTreeMap<usize, Contest> = BTreeMap::new();
     let table = bench::csv::Table::read(&recorded::text(POST)?)?;
@@ -252,7 +252,7 @@ fn contests(pass: &str, direction: &str) -> lesson::Result<Vec<Contest>> {
     Ok(contests.into_values().collect())
 }
 
-/// Lays both kernels side by side, at the post's size and each at its best.
+/// Compares both kernels at the post's size, and each at its best.
 pub(super) fn peers(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("peers", "Beside the post's kernel")?;
     lesson.say(&format!(
@@ -300,17 +300,15 @@ pub(super) fn peers(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// `8 x 64` for `8x64:0`.
+/// Formats `8x64:0` as `8 x 64`.
 fn spelled(size: &str) -> String {
     size.trim_end_matches(":0").replace('x', " x ")
 }
 
-// The time it takes, where there is a clock that means something.
-
-/// Measurements of each length; their median counts.
+/// The number of measurements of each length; their median counts.
 const CLOCK_RUNS: usize = 9;
 
-/// Measures the kernel beside the roof on a GPU.
+/// Measures the kernel and the roof on a GPU.
 pub(super) fn clock(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("clock", "On this machine")?;
     if device.is_simt() {
@@ -329,7 +327,7 @@ pub(super) fn clock(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     let mut table = Table::new(header);
     for seq_len in [64, 1024, 4096] {
         let shape = (num_seqs, seq_len);
-        let [ours, theirs] = beside_roof::<f32>(device, PIPE, Pass::Forward, shape, CLOCK_RUNS)?;
+        let [ours, theirs] = against_roof::<f32>(device, PIPE, Pass::Forward, shape, CLOCK_RUNS)?;
         let speed = |ms: f64| 12.0 * (num_seqs * seq_len) as f64 / ms / 1e6;
         table.row([
             seq_len.to_string(),

@@ -1,4 +1,11 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 7: passes the state from tile to tile, first from outside, then inside one
+//! launch.
+//!
+//! The story compares both ways bit by bit, draws the actions of a block's warps over its tiles,
+//! and lets the emulator find what happens without double buffering. It computes the last row of an
+//! array larger than this machine's memory, counts the cost of steps per thread, and runs the test
+//! contract. The module `measured` shows records of an H200. `cargo xtask record --check` compares
+//! the checks and values of a run with the committed record.
 
 mod measured;
 
@@ -21,7 +28,6 @@ use crate::far::{NUM_SEQS, SEQ_LEN, last_rows};
 use crate::life::{self, Act, Stretch};
 use crate::{InTiles, PIPE, TILE, TILE_LEN};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("pipe:8x64:0@{}", device.label()));
@@ -40,7 +46,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     others(lesson)
 }
 
-/// A sequence of four tiles, and the state between them.
+/// Computes a sequence of four tiles, and shows the state between them.
 fn outside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("outside", "Tile after tile, from outside")?;
     let most = TILE.max_len(linrec::kernels::ElementType::F32).unwrap_or_default() as usize;
@@ -81,7 +87,7 @@ fn outside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-/// One launch of the pipe kernel beside launches of single tiles.
+/// Compares one launch of the pipe kernel with launches of single tiles.
 fn inside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("inside", "Tile after tile, in one launch")?;
     let shape @ (num_seqs, seq_len) = lesson.size((100, 4093), (13_200, 4096));
@@ -129,12 +135,10 @@ fn inside(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-// A block's life over its tiles.
-
-/// Steps of the sequence: two full tiles and a part of one.
+/// The length of the sequence: two full tiles and a part of one.
 const LIFE_LEN: usize = 1200;
 
-/// Draws what both warps of a block do, and counts it.
+/// Draws and counts the actions of a block's two warps.
 fn life(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("life", "A block's life")?;
     let (inputs, coeffs) = near_one((1, LIFE_LEN), 73);
@@ -180,9 +184,7 @@ fn life(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// Two broken pipe kernels, and what is found in them.
-
-/// Totals that are not taken in turns.
+/// Shows a kernel whose totals do not take turns between two arrays.
 fn turns(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("turns", "Without turns")?;
     lesson.say(
@@ -195,19 +197,17 @@ fn turns(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What is found, as a sentence; nothing if nothing is.
+/// Returns the finding as a sentence, or an empty string.
 fn examine(name: &str) -> lesson::Result<String> {
     let (engine, domain) = suspect::load(&format!("broken/{name}"), PIPE)?;
     let finding = suspect::examine(&engine, &domain);
     Ok(finding.map(|finding| finding.to_string()).unwrap_or_default())
 }
 
-// The last row of an array that is larger than this machine's memory.
-
-/// Bytes of an H200's memory (NVIDIA, data sheet).
+/// The memory of an H200 in bytes (NVIDIA, data sheet).
 const H200_BYTES: usize = 141_000_000_000;
 
-/// Computes it, and compares with the same row alone.
+/// Computes the row, and compares it with the same row alone.
 fn far(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("far", "The last of many rows")?;
     let elements = NUM_SEQS * SEQ_LEN;
@@ -239,9 +239,7 @@ fn far(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// What the number of steps per thread does to requests and sectors.
-
-/// Counts, by the emulator and from the addresses.
+/// Counts, on the emulator and from the addresses.
 fn steps(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("steps", "Steps per thread")?;
     lesson.say(
@@ -259,7 +257,7 @@ fn steps(lesson: &mut Lesson) -> lesson::Result {
             differ += usize::from(counted(steps)? != (steps, per_request));
         }
         table.row([
-            // As many requests as steps; of the floats that they load, 8 lie in a sector.
+            // There are as many requests as steps; 8 of the loaded floats lie in a sector.
             steps.to_string(),
             steps.to_string(),
             per_request.to_string(),
@@ -271,7 +269,8 @@ fn steps(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Load requests of one array and sectors in each, of one warp whose lanes have so many steps.
+/// Returns the load requests of one array and the sectors in each, for a warp whose lanes have
+/// `steps` steps.
 fn counted(steps: u64) -> lesson::Result<(u64, u64)> {
     let device = Device::simt();
     let ones = device.upload(&vec![1.0_f32; 32 * steps as usize])?;
@@ -285,13 +284,10 @@ fn counted(steps: u64) -> lesson::Result<(u64, u64)> {
     Ok((requests / 2, counters.sectors(Access::GlobalLoad) / requests.max(1)))
 }
 
-// The contract, for the real element types; the tests hold the complex ones to it, too.
-
-/// The longest sequence of the contract's table that runs here, just beyond a tile; the tests run
-/// them all.
+/// The longest sequence of the test contract that runs here, just beyond a tile; the tests run all
+/// of them.
 const MAX_LEN: usize = 513;
 
-/// Holds both types to the contract.
 fn contract(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("contract", "The contract")?;
     lesson.say(&format!(
@@ -321,7 +317,7 @@ fn judge<T: Element + Storage<Accum = T>>(device: &Device) -> lesson::Result<con
     Ok(contract::run::<T>(&engine, &domain))
 }
 
-/// The others, for the exercises.
+/// Shows the other broken kernel, for the exercises.
 fn others(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "A mistake to be found")?;
     lesson.say("And forgotten_between_tiles, which breaks no rule of the machine:");
@@ -332,22 +328,20 @@ fn others(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// The picture of a block's life.
-
-/// What the warps of a block do, one row for each, from left to right in the order of execution.
+/// The actions of a block's warps, in a row for each, from left to right in the order of execution.
 struct Lives(pub Vec<Stretch>);
 
 const LEFT: i32 = 60;
 const RIGHT: i32 = 10;
 const TOP: i32 = 30;
-/// From one warp to the next: a line of words, the marks of shared memory, the bar.
+/// The height of a warp's row, and the offsets of the marks of shared memory and of the bar.
 const ROW: i32 = 84;
 const MARKS: i32 = 30;
 const BAR: i32 = 40;
 const BAR_HEIGHT: i32 = 24;
 const LEGEND: i32 = 52;
 
-/// The colour of each of the two arrays of totals.
+/// The colours of the two arrays of totals.
 const TURNS: [RGBColor; 2] = [COLORS[1], COLORS[4]];
 
 fn style(size: u32) -> TextStyle<'static> {
@@ -383,7 +377,7 @@ impl Panel for Lives {
             let left = Pos::new(HPos::Left, VPos::Center);
             area.draw(&Text::new(format!("warp {warp}"), (8, middle), style(14).pos(left)))?;
             let mine: Vec<_> = self.0.iter().filter(|one| one.warp as i32 == warp).collect();
-            // From the first to the last thing it does, so that waiting shows as a thin line.
+            // A thin line from the warp's first action to its last shows waiting.
             if let (Some(first), Some(last)) = (mine.first(), mine.last()) {
                 let line = [(x(first.first), middle), (x(last.first + last.count), middle)];
                 area.draw(&PathElement::new(line, grey.stroke_width(1)))?;
@@ -417,7 +411,7 @@ impl Panel for Lives {
 }
 
 impl Lives {
-    /// The number of each tile, above where the warp begins with it.
+    /// Writes the number of each tile above the position where the warp begins it.
     fn name_tiles(&self, area: &Area, warp: u32, y: i32, x: &dyn Fn(usize) -> i32) -> Result {
         let mut seen = None;
         for one in self.0.iter().filter(|one| one.warp == warp) {
@@ -454,10 +448,10 @@ fn legend(area: &Area, top: i32) -> Result {
     Ok(())
 }
 
-/// What was measured on an H200: every run, forward.
+/// Every run on an H200, forward.
 const RECORD: &[u8] = include_bytes!("../results/h200/speed.csv.gz");
 
-/// A number with commas between thousands, as in a text.
+/// Formats a number with commas between thousands.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();

@@ -1,20 +1,20 @@
-//! Chapter 7's tests: one program, linked once.
+//! Chapter 7's tests, in one program so that it is linked once.
 
 mod contract {
-    //! The tile kernel in tiles, on every device. The pipe kernel is judged with the library's
-    //! engines.
+    //! The tile kernel in tiles, on every device. The library's own tests run the contract on the
+    //! pipe kernel.
 
     use ch07_pipe_kernel::{InTiles, TILE, TILE_LEN};
     use linrec::contract::{self, Domain};
     use linrec::device::{KernelEngine, under_test};
 
-    /// Two tiles of the one length, ten of the other.
+    /// Two tiles of one length, ten of the other.
     const MAX_LEN: usize = 1000;
 
     #[test]
     fn any_engine_in_tiles_passes() {
         for device in under_test() {
-            // Tiles that are no multiple of anything, and shorter than the kernel could take.
+            // Tiles that are not a multiple of anything, and shorter than the kernel's own.
             for tile in [TILE_LEN, 100] {
                 let kernel = KernelEngine::<f32>::new(&device, TILE).unwrap();
                 let domain = Domain { max_len: MAX_LEN, tile, ..kernel.domain() };
@@ -65,7 +65,7 @@ mod pipe {
     }
 
     #[test]
-    fn nothing_goes_through_tiles_as_nothing() {
+    fn empty_arrays_pass_through_tiles() {
         let empty = Array2::<f32>::zeros((3, 0));
         let tile = KernelEngine::<f32>::new(&Device::simt(), TILE).unwrap();
         let in_tiles = InTiles::new(&tile, 0);
@@ -90,7 +90,7 @@ mod pipe {
     }
 
     #[test]
-    fn every_broken_kernel_is_found_out() {
+    fn every_planted_mistake_is_found() {
         let mut names: Vec<_> = suspect::names("linrec_pipe.cu").collect();
         names.sort_unstable();
         assert_eq!(names, ["forgotten_between_tiles", "totals_not_in_turns", "unshifted_in_scan"]);
@@ -105,7 +105,7 @@ mod pipe {
     }
 
     #[test]
-    fn their_twin_is_innocent() {
+    fn nothing_is_found_in_their_twin() {
         let engine = KernelEngine::<f32>::new(&Device::simt(), PIPE).unwrap();
         let domain = Domain { max_len: 1100, ..engine.domain() };
         assert_eq!(suspect::examine(&engine, &domain), None);

@@ -1,11 +1,13 @@
-//! Takes what the page shows from what the bundle for GPU hosts wrote (`cargo xtask bundle`).
+//! Copies the rows that the page shows from the output of the bundle for GPU hosts (`cargo xtask
+//! bundle`).
 //!
 //! ```text
-//! cargo run --release -p ch08-reverse-and-backward --example excerpt -- OUT chapters/08-reverse-and-backward/results/h200
+//! cargo run --release -p ch08-reverse-and-backward --example excerpt -- \
+//!     OUT chapters/08-reverse-and-backward/results/h200
 //! cargo xtask pack chapters/08-reverse-and-backward/results/h200
 //! ```
 //!
-//! `passes.csv` is no table of the bundle: chapter 9's `traffic times OUT` adds it.
+//! The bundle does not make `passes.csv`: chapter 9's `traffic times OUT` adds it.
 
 use std::process::ExitCode;
 
@@ -17,7 +19,7 @@ fn main() -> ExitCode {
 
 fn excerpt(excerpt: &Excerpt) -> lesson::Result {
     excerpt.take("origin.csv", |_| true)?;
-    // Either pass of a recurrence in reverse, and the backward pass of any.
+    // Both passes of a recurrence in reverse, and every backward pass.
     excerpt.take("bits.csv", |cells| {
         !cells[1].starts_with("ref:") && (cells[3] == "backward" || cells[4] == "reverse")
     })?;

@@ -1,15 +1,15 @@
-//! What a launch costs, counted by the emulator.
+//! The cost of a launch, as counted by the emulator.
 
 use linrec::device::{BackwardOptions, Device, ForwardOptions, Recurrence, Storage};
 use linrec::kernels::{KernelChoice, Pass};
 use linrec::simt::{Access, Counters, Site};
 use linrec::{Element, Error};
 
-/// Runs a kernel over arrays of ones, and returns what the emulator counted.
+/// Runs a kernel over arrays of ones and returns the emulator's counters.
 ///
 /// # Errors
 ///
-/// If the kernel is not shipped or does not take sequences of that length.
+/// Returns an error if the kernel is not shipped or does not support sequences of that length.
 pub fn count<S: Storage>(
     choice: KernelChoice,
     pass: Pass,
@@ -31,22 +31,22 @@ pub fn count<S: Storage>(
     Ok(launched.counters().cloned().unwrap_or_default())
 }
 
-/// Sums over the sites of some kinds of accesses.
+/// Sums over several kinds of accesses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sum {
-    /// Requests of warps.
+    /// The number of warps' requests.
     pub requests: u64,
-    /// 32-byte sectors that they touched, in global memory.
+    /// The number of 32-byte sectors that they touched, in global memory.
     pub sectors: u64,
-    /// Passes over the banks of shared memory.
+    /// The number of passes over the banks of shared memory.
     pub wavefronts: u64,
-    /// Those of them that conflicts cost.
+    /// The passes among them that conflicts caused.
     pub conflicts: u64,
-    /// Bytes that lanes asked for.
+    /// The number of bytes that lanes requested.
     pub bytes: u64,
 }
 
-/// Adds up the sites of a launch that are wanted.
+/// Adds up these sites of a launch.
 pub fn sum<'a>(sites: impl IntoIterator<Item = &'a Site>) -> Sum {
     sites.into_iter().fold(Sum::default(), |sum, site| Sum {
         requests: sum.requests + site.requests,
@@ -57,7 +57,7 @@ pub fn sum<'a>(sites: impl IntoIterator<Item = &'a Site>) -> Sum {
     })
 }
 
-/// The sites of one kind of access.
+/// Adds up the sites of one kind of access.
 pub fn of(counters: &Counters, access: Access) -> Sum {
     sum(counters.sites.iter().filter(|site| site.access == access))
 }
@@ -85,8 +85,8 @@ mod tests {
         for memcode in Memcode::ALL {
             let counters = count::<f32>(pipe(memcode), Pass::Backward, (3, 700)).unwrap();
             let elements = 3 * 700 * 4;
-            // Nothing is loaded twice; one output of each row is not needed at all, and neither is
-            // its first coefficient unless the gradient of the initial state is wanted.
+            // Nothing is loaded twice. One output of each row is not needed at all, and its first
+            // coefficient only for the gradient of the initial state.
             let loads = of(&counters, Access::GlobalLoad).bytes;
             assert_eq!(loads, 3 * elements - 2 * 3 * 4, "memcode {memcode}");
             assert_eq!(of(&counters, Access::GlobalStore).bytes, 2 * elements);

@@ -4,11 +4,12 @@ use ch04_gradient::shift::shift;
 use linrec::{Direction, Element, Engine, Error, Gradients, Options};
 use ndarray::{Array1, Array2, ArrayView2};
 
-/// The gradient of the inputs, with `fill` in the place of the coefficient after the last step.
+/// Computes the gradient of the inputs, with `fill` in place of the coefficient after the last
+/// step.
 ///
 /// # Errors
 ///
-/// Those of the engine.
+/// Returns the engine's error.
 // ANCHOR: fill
 pub fn d_inputs_with(
     engine: &dyn Engine<f32>,
@@ -32,11 +33,11 @@ pub struct BothWays<T> {
 }
 
 impl<T: Element> BothWays<T> {
-    /// Computes it.
+    /// Computes both directions.
     ///
     /// # Errors
     ///
-    /// Those of the engine.
+    /// Returns the engine's error.
     pub fn forward(
         engine: &dyn Engine<T>,
         inputs: ArrayView2<T>,
@@ -49,23 +50,23 @@ impl<T: Element> BothWays<T> {
         Ok(BothWays { outputs: [one(Direction::Forward)?, one(Direction::Reverse)?] })
     }
 
-    /// What every step hears from both sides: the sum.
+    /// Returns the sum of both directions, in which every step depends on both sides.
     pub fn sum(&self) -> Array2<T> {
         &self.outputs[0].1 + &self.outputs[1].1
     }
 
-    /// The gradients of the inputs and of the coefficients, given that of the sum.
+    /// Computes the gradients of the inputs and of the coefficients, given the gradient of the sum.
     ///
     /// # Errors
     ///
-    /// Those of the engine.
+    /// Returns the engine's error.
     pub fn backward(
         &self,
         engine: &dyn Engine<T>,
         d_sum: ArrayView2<T>,
         coeffs: ArrayView2<T>,
     ) -> Result<[Array2<T>; 2], Error> {
-        // A sum hands its gradient to both of its terms.
+        // A sum passes its gradient to both of its terms.
         let one = |(direction, outputs): &(Direction, Array2<T>)| {
             let options = Options { direction: *direction, ..Options::default() };
             engine.backward(d_sum, coeffs, outputs.view(), &options)
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn no_gradient_depends_on_the_coefficient_that_is_not_there() {
+    fn no_gradient_depends_on_the_missing_coefficient() {
         let [d_outputs, coeffs, _] = data((3, 700)).map(|array| array.mapv(|x| x as f32));
         for device in under_test() {
             let engine = KernelEngine::<f32>::new(&device, pipe(Memcode::Direct)).unwrap();
@@ -108,8 +109,8 @@ mod tests {
                 assert_eq!(with(fill), usual);
             }
             assert!(with(f32::NAN).iter().all(|delta| delta.is_nan()));
-            // It reaches no output that could have been finite otherwise, but products of
-            // coefficients.
+            // The fill affects only products of coefficients, and no output that could have been
+            // finite otherwise.
             assert!(usual.iter().all(|delta| delta.is_finite()));
         }
     }

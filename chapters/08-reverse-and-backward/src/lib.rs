@@ -1,9 +1,9 @@
 //! Chapter 08: Reverse and backward.
 //!
 //! - [`watch`]: which thread loads and stores which element of a row, from the emulator's trace.
-//! - [`count`]: what a launch of a kernel costs, counted by the emulator.
+//! - [`count`]: the cost of a kernel's launch, as counted by the emulator.
 //! - [`record`]: the measurements of an H200 that the page shows.
-//! - [`suspect`]: the backward kernel with a planted mistake, and what finds it.
+//! - [`suspect`]: the backward kernel with a planted mistake, and the tests that find it.
 //! - [`exercises`]: the solutions of the page's exercises.
 
 pub mod count;
@@ -18,15 +18,15 @@ mod story;
 
 use linrec::kernels::{KernelChoice, Memcode, PipeConfig};
 
-/// The pipe kernel with one of the three ways between memory and registers: 8 elements for each of
-/// up to 64 threads.
+/// Returns the pipe kernel with one of the three ways between memory and registers: 8 elements for
+/// each of up to 64 threads.
 pub fn pipe(memcode: Memcode) -> KernelChoice {
     KernelChoice::Pipe(PipeConfig { memcode, ..PipeConfig::DEFAULT })
 }
 
-/// Steps of its largest tile.
+/// The number of steps of its largest tile.
 pub const TILE_LEN: usize = 8 * 64;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

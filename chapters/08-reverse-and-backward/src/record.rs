@@ -1,31 +1,32 @@
-//! The measurements of an H200 that the page shows: see `examples/excerpt.rs`.
+//! Reads the measurements of an H200 that the page shows: see `examples/excerpt.rs`.
 
 use bench::csv::Table;
 use bench::{Row, Runs, recorded};
 use linrec::kernels::Pass;
 
-/// Runs of the roof and of the pipe kernel with 4 elements for each of 128 threads, in both passes.
+/// The file with runs of the roof and of the pipe kernel, with 4 elements for each of 128 threads
+/// and in both passes.
 const PASSES: &str = "passes.csv";
-/// The numbers that were compared between GPU and emulator.
+/// The file that compares the bits of GPU and emulator.
 const BITS: &str = "bits.csv";
 const H200: &str = include_str!("../results/h200/tables.json");
 
-/// The runs of one pass.
+/// Reads the runs of one pass.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn passes(pass: Pass) -> lesson::Result<Runs> {
     let rows = Row::read(&recorded::table(H200, PASSES)?)?;
     Ok(rows.iter().filter(|row| row.direction == pass).collect())
 }
 
-/// How many numbers of an element type were compared with the emulator's, and how many of them
-/// differed.
+/// Returns how many numbers of an element type were compared with the emulator's, and how many of
+/// them differed.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn compared(element: &str) -> lesson::Result<(u64, u64)> {
     let table = Table::read(&recorded::table(H200, BITS)?)?;
     table.rows_with(&[("element", element)]).try_fold((0, 0), |(words, different), row| {

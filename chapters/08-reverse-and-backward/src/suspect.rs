@@ -1,4 +1,4 @@
-//! The backward kernel with a planted mistake, and what finds it.
+//! The backward kernel with a planted mistake, and the cases that find it.
 
 use ch07_pipe_kernel::PIPE;
 use linrec::contract::{self, CoeffKind, Domain, suspect};
@@ -9,25 +9,25 @@ use ndarray::Array2;
 /// The name of the mistake.
 pub const NAME: &str = "unshifted_in_scan";
 
-/// What the contract says of one kind of coefficients.
+/// The verdict of the test contract on one kind of coefficients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The kind.
+    /// The kind of coefficients.
     pub kind: CoeffKind,
-    /// How many of its cases were tried, and how many went wrong.
+    /// The number of its cases, and the number of failures.
     pub cases: (usize, usize),
 }
 
-/// The broken kernel on the emulator, with what it takes.
+/// Loads the broken kernel on the emulator, with its domain.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if it is not shipped.
+/// Returns [`Error::Device`] if it is not shipped.
 pub fn load() -> Result<(KernelEngine<f32>, Domain), Error> {
     suspect::load(&format!("broken/{NAME}"), PIPE)
 }
 
-/// Tries all cases of the contract's table up to some length, and counts by kind.
+/// Tries all cases of the test contract up to a length, and counts by kind.
 pub fn by_kind(engine: &dyn Engine<f32>, domain: &Domain, max_len: usize) -> Vec<Verdict> {
     let verdict = |kind: CoeffKind| {
         let cases = contract::cases(domain.tile).into_iter();
@@ -40,12 +40,12 @@ pub fn by_kind(engine: &dyn Engine<f32>, domain: &Domain, max_len: usize) -> Vec
     CoeffKind::ALL.into_iter().map(verdict).collect()
 }
 
-/// The largest relative error of the gradients of `engine` where all steps share one coefficient,
-/// against `other`: in `d_inputs`, and in `d_initial`.
+/// Returns the largest relative errors of `engine`'s gradients against `other`, in `d_inputs` and
+/// in `d_initial`, if all steps share one coefficient.
 ///
 /// # Errors
 ///
-/// Those of the engines.
+/// Returns the engines' errors.
 pub fn shared_coefficient(
     engine: &dyn Engine<f32>,
     other: &dyn Engine<f32>,

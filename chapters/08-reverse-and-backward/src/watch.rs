@@ -1,4 +1,10 @@
-//! Which thread loads and stores which element of a row, from the emulator's trace.
+//! Shows which thread loads and stores which element of a row, from the emulator's trace.
+//!
+//! A trace contains addresses and words, but no names of arrays. [`watch`] therefore fills each
+//! array with words that count up from a different start, so that a loaded word names its array and
+//! position. Stored words are results, so stores are assigned to arrays by their addresses: the
+//! addresses of an array are contiguous. The tests at the end of this file check these assignments
+//! for every way between memory and registers, in both directions and passes.
 
 use std::collections::BTreeSet;
 
@@ -7,53 +13,53 @@ use linrec::kernels::{ElementType, KernelChoice, Pass};
 use linrec::simt::{Accessed, Counters, Event, Trace, What};
 use linrec::{Direction, Error};
 
-/// One element of a row, as one lane accessed it.
+/// One access of a lane to an element of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
-    /// The array: of a forward pass, 0 for inputs and 1 for coefficients, or 0 for outputs; of a
-    /// backward pass, 0 for the outputs' gradients, 1 for coefficients and 2 for outputs, or 0 and
-    /// 1 for the gradients that it writes. [`INITIAL`] is the initial state.
+    /// The number of the array. A forward pass loads inputs (0) and coefficients (1), and stores
+    /// outputs (0). A backward pass loads the outputs' gradients (0), coefficients (1) and outputs
+    /// (2), and stores two gradients (0 and 1). [`INITIAL`] is the initial state.
     pub array: usize,
-    /// The element's place in the row.
+    /// The element's position in the row.
     pub position: usize,
     /// The thread's number in the block.
     pub thread: u32,
-    /// The tile that its warp was at.
+    /// The tile that the thread's warp was at.
     pub tile: u32,
-    /// How many requests its warp had made to this array before, in this tile.
+    /// The number of the warp's earlier requests to this array in this tile.
     pub request: usize,
 }
 
 /// The number of the initial state among the arrays.
 pub const INITIAL: usize = 3;
 
-/// What one block did with one row.
+/// The accesses of one block to one row.
 #[derive(Debug, Clone)]
 pub struct Watched {
-    /// Every element that was loaded from global memory, in the order of execution.
+    /// All loads from global memory, in the order of execution.
     pub loads: Vec<Access>,
-    /// Every element that was stored there.
+    /// All stores to global memory, in the order of execution.
     pub stores: Vec<Access>,
-    /// Threads of the block.
+    /// The number of threads of the block.
     pub threads: u32,
-    /// What was counted.
+    /// The emulator's counters.
     pub counters: Counters,
 }
 
 impl Watched {
-    /// Who loaded an element: all accesses to it.
+    /// Returns all loads of an element.
     pub fn loads_of(&self, array: usize, position: usize) -> impl Iterator<Item = &Access> {
         self.loads.iter().filter(move |load| load.array == array && load.position == position)
     }
 }
 
-/// The first word of each array, and of the initial state. What follows counts up, so that every
-/// word says where it lies. As numbers all of them are harmless.
+/// The first word of each array, and of the initial state. The following words count up, so that
+/// every word reveals its position. As floats, all of these words are harmless.
 const FIRST_WORDS: [u32; 4] = [0x3e80_0000, 0x3f00_0000, 0x3f80_0000, 0x4000_0000];
-/// Positions that can be told apart.
+/// The largest number of positions that can be distinguished.
 const MOST: usize = 1 << 23;
 
-/// Which array a word is from, and where it lay.
+/// Returns the array and the position of a word.
 fn place_of(word: u32) -> Option<(usize, usize)> {
     let array = FIRST_WORDS.iter().rposition(|&first| first <= word)?;
     Some((array, (word - FIRST_WORDS[array]) as usize))
@@ -63,7 +69,8 @@ fn place_of(word: u32) -> Option<(usize, usize)> {
 ///
 /// # Errors
 ///
-/// If the kernel is not shipped or does not take such a row, and those of the device.
+/// Returns an error if the kernel is not shipped or does not support such a row, or the device's
+/// own error.
 pub fn watch(
     choice: KernelChoice,
     pass: Pass,
@@ -71,7 +78,7 @@ pub fn watch(
     seq_len: usize,
 ) -> Result<Watched, Error> {
     let device = Device::simt();
-    // A row of one element could not be told from a state.
+    // A row of one element could not be distinguished from a state.
     if !(2..=MOST).contains(&seq_len) {
         let arrays = vec![("row", vec![seq_len])];
         return Err(Error::ShapeMismatch { operation: "watch", arrays });
@@ -109,8 +116,8 @@ pub fn watch(
     })
 }
 
-/// The tile of each event: a warp is at the next one when it loads from the first array after a
-/// store.
+/// Returns the tile of each event. A warp begins the next tile when it loads from the first array
+/// after a store.
 fn tiles(events: &[Event]) -> Vec<u32> {
     let (mut tiles, mut stored) = ([0_u32; 32], [false; 32]);
     let mut of_events = Vec::with_capacity(events.len());
@@ -129,7 +136,7 @@ fn tiles(events: &[Event]) -> Vec<u32> {
     of_events
 }
 
-/// The array that a request goes to, by its first lane's word.
+/// Returns the array of a request, by its first lane's word.
 fn array_of(event: &Event, load: &Accessed) -> Option<usize> {
     let lane = event.lanes.trailing_zeros() as usize;
     place_of(*load.values.first()?.get(lane)? as u32).map(|(array, _)| array)
@@ -158,8 +165,8 @@ fn loads(events: &[Event], tiles: &[u32]) -> Vec<Access> {
     accesses
 }
 
-/// Stores carry results, which do not say where they go: their addresses do. Those of an array are
-/// neighbours, and the array that is written first has the lower number.
+/// Returns all stores. Stored results do not reveal their array, but their addresses do: the
+/// addresses of an array are contiguous, and the array that is written first has the lower number.
 fn stores(events: &[Event], tiles: &[u32], seq_len: usize) -> Vec<Access> {
     let stores = || {
         events.iter().zip(tiles).filter_map(|(event, &tile)| match &event.what {
@@ -205,7 +212,7 @@ fn stores(events: &[Event], tiles: &[u32], seq_len: usize) -> Vec<Access> {
     accesses
 }
 
-/// How many requests there were, by warp, tile and array.
+/// Counts requests by warp, tile and array.
 #[derive(Default)]
 struct Requests(std::collections::BTreeMap<(u32, u32, usize), usize>);
 
@@ -226,7 +233,7 @@ mod tests {
     use linrec::kernels::{Memcode, Pass};
 
     #[test]
-    fn every_element_is_loaded_and_stored_once_whatever_the_way() {
+    fn every_way_loads_and_stores_every_element_once() {
         for memcode in Memcode::ALL {
             for direction in [Forward, Reverse] {
                 for seq_len in [2, 31, 500, 600, 1100] {
@@ -280,7 +287,8 @@ mod tests {
                     assert_eq!(of(0, here), of(2, here - later), "output before {position}");
                 }
             }
-            // The first coefficient is for the initial state alone, and the last output for nobody.
+            // The first coefficient is only for the initial state, and the last output is never
+            // loaded.
             assert_eq!(watched.loads_of(1, first).count(), 1);
             assert_eq!(watched.loads_of(2, last).count(), 0);
             assert!(watched.loads_of(INITIAL, 0).count() > 0);
@@ -292,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_nothing_or_of_one_element_is_refused() {
+    fn rows_of_fewer_than_two_elements_are_refused() {
         for seq_len in 0..2 {
             assert!(watch(pipe(Memcode::Direct), Pass::Forward, Forward, seq_len).is_err());
         }

@@ -1,4 +1,10 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 8: reverses the pipe kernel, then derives its backward pass from the trace.
+//!
+//! The story watches which thread loads which element in both directions, and the loads of the
+//! backward pass that are shifted by one position. It repeats chapter 4's example on the kernel,
+//! counts the bytes of a backward pass next to an H200's time, and shows which kinds of
+//! coefficients reveal a planted mistake. The pictures are in the module `pictures`. `cargo xtask
+//! record --check` compares the checks and values of a run with the committed record.
 
 mod pictures;
 
@@ -19,7 +25,6 @@ use crate::record::passes;
 use crate::watch::{Watched, watch};
 use crate::{TILE_LEN, pipe, suspect};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("pipe:8x64:0@{}", device.label()));
@@ -30,9 +35,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     mistakes(lesson)
 }
 
-// Who holds what when the recurrence walks the other way.
-
-/// Steps of the row: chapter 6's.
+/// The length of the row, as in chapter 6.
 const DIRECTION_STEPS: usize = 77;
 
 /// Watches a warp load a row in both directions.
@@ -72,7 +75,7 @@ fn direction(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     let svg = plot::grid(&[&picture], 1)?;
     lesson.figure("direction.svg", "Which thread holds which element", Kind::Computed, &svg)?;
 
-    // Three tiles, the last of them not full.
+    // Three tiles, of which the last one is not full.
     let (x, c) = near_one((20, 1300), 81);
     let mirrored = |array: &ndarray::Array2<f32>| {
         array.slice_axis(Axis(1), Slice::new(0, None, -1)).to_owned()
@@ -91,12 +94,10 @@ fn direction(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-// The shifted loads of the backward pass, from the emulator's trace.
-
-/// Steps of the row: a full tile, and one that is not full.
+/// The length of the row: a full tile, and a tile that is not full.
 const SHIFT_STEPS: usize = 600;
 
-/// Watches a block on its way back.
+/// Watches a block in the backward pass.
 fn shift(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("shift", "Shifted by one")?;
     let watched = watch(pipe(Memcode::Direct), Pass::Backward, Direction::Forward, SHIFT_STEPS)?;
@@ -116,7 +117,7 @@ fn shift(lesson: &mut Lesson) -> lesson::Result {
                 .iter()
                 .filter(|load| (load.array, load.tile, load.thread) == (array, tile, thread));
             let at: Vec<usize> = mine.map(|load| load.position).collect();
-            // What thread 0 loads last is for the gradient of the initial state.
+            // Thread 0's last load is for the gradient of the initial state.
             let at = if array == 1 && at.len() > 1 && at.ends_with(&[0]) && at[at.len() - 2] > 1 {
                 &at[..at.len() - 1]
             } else {
@@ -157,7 +158,7 @@ fn shift(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("shift.svg", "Who loads what on the way back", Kind::Computed, &svg)
 }
 
-/// The beginning of the row, the border between its tiles, and its end.
+/// Selects the beginning of the row, the border between its tiles, and its end.
 fn windows(watched: &Watched, border: usize) -> Windows {
     let windows = vec![0..3, border - 3..border + 4, SHIFT_STEPS - 10..SHIFT_STEPS];
     let names = ["d_outputs", "coeffs", "outputs"];
@@ -169,7 +170,7 @@ fn windows(watched: &Watched, border: usize) -> Windows {
     Windows { arrays: arrays.collect(), windows: windows.clone() }
 }
 
-/// Chapter 4's example on a kernel, and a larger one.
+/// Runs chapter 4's example on the kernel, and a larger one.
 fn ends(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("ends", "The two ends")?;
     let engine = KernelEngine::<f32>::new(device, pipe(Memcode::Direct))?;
@@ -223,12 +224,9 @@ fn ends(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     Ok(())
 }
 
-// What a backward pass has to move.
-
-/// Rows that are counted.
 const SHAPE: (usize, usize) = (10, 4096);
 
-/// Counts the bytes, and shows the time that an H200 took for them.
+/// Counts the bytes, and shows the time that an H200 took to move them.
 fn bytes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bytes", "Three reads, two writes")?;
     lesson.say(&format!(
@@ -284,9 +282,7 @@ fn bytes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// A coefficient that was not shifted, and who notices.
-
-/// The longest cases that are tried.
+/// The length of the longest cases.
 const MISTAKES_LEN: usize = 65;
 
 /// Tries the broken kernel on each kind of coefficients.

@@ -1,4 +1,4 @@
-//! The chapter's pictures, drawn from what the emulator saw.
+//! The chapter's pictures, drawn from the emulator's records.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use lesson::plot::sketch::{GREY, cell, left, middle};
 use lesson::plot::{Area, COLORS, Panel};
 use plotters::prelude::{RGBColor, *};
 
-/// How strong the ground of a cell is.
+/// The opacity of a cell's background.
 const TINT: f64 = 0.45;
 
-/// Neighbouring threads differ; a second tile has colours of its own.
+/// Neighbouring threads have different colours, and so have neighbouring tiles.
 fn color(tile: u32, thread: u32) -> RGBColor {
     match (tile % 2, thread % 2) {
         (0, 0) => COLORS[0],
@@ -20,11 +20,9 @@ fn color(tile: u32, thread: u32) -> RGBColor {
     }
 }
 
-// A row in memory, and who holds it.
-
-/// The thread of every element, once for each of some ways to walk.
+/// The thread of every element, for several directions.
 pub(super) struct Rows {
-    /// What stands before the row, and the threads of its elements.
+    /// The label of each row, and the threads of its elements.
     pub rows: Vec<(&'static str, Vec<u32>)>,
 }
 
@@ -60,16 +58,13 @@ impl Panel for Rows {
     }
 }
 
-// Parts of three arrays, and who loads each element.
-
-/// Who loads an element: tile and thread.
+/// The tile and the thread that load an element.
 pub(super) type Owner = Option<(u32, u32)>;
 
-/// Parts of some arrays, of each array at the same positions, and who loads the elements there.
+/// Parts of several arrays at the same positions, and the threads that load the elements.
 pub(super) struct Windows {
-    /// An array's name, and for each window the owners of its elements.
+    /// An array's name, and the owners of its elements for each window.
     pub arrays: Vec<(&'static str, Vec<Vec<Owner>>)>,
-    /// The positions of each window.
     pub windows: Vec<Range<usize>>,
 }
 

@@ -1,8 +1,8 @@
-//! Chapter 8's tests: one program, linked once. The contract judges its kernels with the library's
-//! engines.
+//! Chapter 8's tests, in one program so that it is linked once. The library's own tests run the
+//! contract on this chapter's kernels.
 
 mod mistakes {
-    //! The mistake.
+    //! The planted mistake.
 
     use ch08_reverse_and_backward::{pipe, suspect};
     use linrec::contract::suspect::examine;

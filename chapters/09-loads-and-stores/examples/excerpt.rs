@@ -1,7 +1,9 @@
-//! Takes what the page shows from what the bundle for GPU hosts wrote (`cargo xtask bundle`).
+//! Copies the rows that the page shows from the output of the bundle for GPU hosts (`cargo xtask
+//! bundle`).
 //!
 //! ```text
-//! cargo run --release -p ch09-loads-and-stores --example excerpt -- OUT chapters/09-loads-and-stores/results/h200
+//! cargo run --release -p ch09-loads-and-stores --example excerpt -- \
+//!     OUT chapters/09-loads-and-stores/results/h200
 //! cargo xtask pack chapters/09-loads-and-stores/results/h200
 //! ```
 
@@ -9,7 +11,7 @@ use std::process::ExitCode;
 
 use bench::Excerpt;
 
-/// What is compared: the ways of one configuration, those of another, and what is fast.
+/// The compared engines: the ways of one configuration, the ways of another, and the fast ones.
 const ENGINES: [&str; 9] = [
     "roof",
     "pipe:8x64:0",

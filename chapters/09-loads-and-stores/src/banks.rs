@@ -1,11 +1,11 @@
-//! What threads that pick their own elements cost in shared memory, counted by the emulator.
+//! The cost in shared memory of threads that select their own elements, as counted by the emulator.
 
 use ch08_reverse_and_backward::count::{Sum, sum};
 use linrec::kernels;
 use linrec::simt::{Access, Counters, Site};
 
-/// Where threads take single elements of theirs, or put them: `read_strided` and `write_strided` of
-/// `memio.cuh`.
+/// Adds up the accesses in which threads read or write single elements: `read_strided` and
+/// `write_strided` of `memio.cuh`.
 pub fn of_threads(counters: &Counters, access: Access) -> Sum {
     let text = kernels::source("memio.cuh").unwrap_or_default();
     let line = |words: &str| text.lines().position(|line| line.contains(words)).unwrap_or(0) as u32;

@@ -1,7 +1,7 @@
 //! Solutions to the exercises that ask for code.
 
-/// How many times a warp goes to the banks of shared memory if lane `l` reads bank word
-/// `l * steps`, and after every 32 bank words of the tile so many are left free.
+/// Returns the number of passes of a warp over the banks of shared memory if lane `l` reads bank
+/// word `l * steps`, and `free` bank words are left free after every 32 bank words of the tile.
 // ANCHOR: passes
 pub fn passes(steps: usize, free: usize) -> usize {
     let mut words_of_bank = [0; 32];
@@ -13,8 +13,9 @@ pub fn passes(steps: usize, free: usize) -> usize {
 }
 // ANCHOR_END: passes
 
-/// How many of the `count` elements from `position` on memcode 2 copies singly, in vectors of
-/// `per_vector`, and singly again. Rows begin where `per_vector` divides the position.
+/// Returns how many of the `count` elements from `position` on memcode 2 copies one by one, in
+/// vectors of `per_vector`, and one by one again. Vectors begin at positions that `per_vector`
+/// divides.
 // ANCHOR: vectors
 pub fn vectors(position: usize, count: usize, per_vector: usize) -> [usize; 3] {
     let skew = position % per_vector;
@@ -41,13 +42,13 @@ mod tests {
             let threads = of_threads(&counters, Access::SharedLoad);
             assert_eq!(threads.wavefronts, passes(steps, 0) as u64 * threads.requests, "{steps}");
         }
-        // Room after every 32 bank words is what powers of two need.
+        // Free words after every 32 bank words remove the conflicts of powers of two.
         assert!([2, 4, 8, 16, 32].iter().all(|&steps| passes(steps, 1) == 1));
         assert_eq!((passes(8, 0), passes(8, 4)), (8, 4));
     }
 
     #[test]
-    fn vectors_are_those_that_the_kernel_copies() {
+    fn vectors_equal_the_kernels_copies() {
         for (num_seqs, seq_len) in [(5, 509), (8, 77), (4, 512), (6, 3)] {
             let counters =
                 count::<f32>(pipe(Memcode::SharedVectors), Pass::Forward, (num_seqs, seq_len))

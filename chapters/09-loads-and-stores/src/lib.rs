@@ -1,9 +1,8 @@
 //! Chapter 09: Loads and stores.
 //!
-//! - [`banks`]: what threads that pick their own elements cost in shared memory, counted by the
-//!   emulator.
+//! - [`banks`]: the cost in shared memory of threads that select their own elements.
 //! - [`strides`]: the pipe kernel with the distance between elements in a variable or not.
-//! - [`ahead`]: the pipe kernel that asks for a whole tile before it waits.
+//! - [`ahead`]: the pipe kernel that requests a whole tile before it waits.
 //! - [`stored`]: the recurrence in numbers of 2 to 16 bytes, and its errors.
 //! - [`record`]: the measurements of an H200 that the page shows.
 //! - [`exercises`]: the solutions of the page's exercises.
@@ -19,6 +18,6 @@ pub mod strides;
 #[path = "../story/mod.rs"]
 mod story;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

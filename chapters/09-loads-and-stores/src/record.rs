@@ -1,55 +1,56 @@
-//! The measurements of an H200 that the page shows: see `examples/excerpt.rs` and
+//! Reads the measurements of an H200 that the page shows: see `examples/excerpt.rs` and
 //! `examples/traffic`.
 
 use bench::csv::Table;
 use bench::{Row, Runs, recorded};
 use linrec::kernels::Pass;
 
-/// Every run of the bundle that is shown here, forward and backward.
+/// The bundle's runs that are shown here, forward and backward.
 const SPEED: &[u8] = include_bytes!("../results/h200/speed.csv.gz");
 /// Every run of `examples/traffic`: more kernels, and more element types.
 const TIMES: &[u8] = include_bytes!("../results/h200/times.csv.gz");
-/// What Nsight Compute counted.
+/// The file with the counts of Nsight Compute.
 const TRAFFIC: &str = "traffic.csv";
-/// How far apart the loads and stores of a tile are in the machine code.
+/// The file with the distances between the loads and stores of a tile in the machine code.
 const SPANS: &str = "spans.csv";
 
-/// The bundle's runs of one pass.
+/// Reads the bundle's runs of one pass.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn speed(pass: Pass) -> lesson::Result<Runs> {
     Ok(Row::read(&recorded::text(SPEED)?)?.iter().filter(|row| row.direction == pass).collect())
 }
 
-/// The runs of `examples/traffic` of one pass and one element type: `f32`.
+/// Reads the runs of `examples/traffic` of one pass and one element type, such as `f32`.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn times(pass: Pass, element: &str) -> lesson::Result<Runs> {
     let is_it = |row: &&Row| row.direction == pass && row.element.to_string() == element;
     Ok(Row::read(&recorded::text(TIMES)?)?.iter().filter(is_it).collect())
 }
 
-/// What Nsight Compute counted in one launch: a number of the column `what`.
+/// Returns a count of Nsight Compute in one launch: a number of the column `what`.
 pub fn traffic(pass: Pass, engine: &str, what: &str) -> Option<f64> {
     cell(TRAFFIC, &[("direction", pass.name()), ("engine", engine)], what)
 }
 
-/// The number of elements that were computed in each of these launches.
+/// Returns the number of elements in each of these launches.
 pub fn traffic_elements() -> f64 {
     let of = |what| cell(TRAFFIC, &[("direction", "forward"), ("engine", "roof")], what);
     of("num_seqs").unwrap_or(f64::NAN) * of("seq_len").unwrap_or(f64::NAN)
 }
 
-/// A number of the machine code of an instance of `variable_stride.cu`, by its name in the PTX.
+/// Returns a number about the machine code of an instance of `variable_stride.cu`, by its name in
+/// the PTX.
 pub fn span(kernel: &str, what: &str) -> Option<f64> {
     cell(SPANS, &[("kernel", kernel)], what)
 }
 
-/// A number of the first row of a table that has these words in these columns.
+/// Returns a number of the first row of a table that has the `wanted` words in these columns.
 fn cell(file: &str, wanted: &[(&str, &str)], what: &str) -> Option<f64> {
     let csv = recorded::table(include_str!("../results/h200/tables.json"), file).ok()?;
     Table::read(&csv).ok()?.rows_with(wanted).next()?.number(what).ok()

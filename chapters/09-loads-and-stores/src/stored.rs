@@ -8,21 +8,21 @@ use ndarray::{Array2, ArrayView2};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// The largest error of the outputs as a part of the largest output.
+/// The largest errors of the outputs, relative to the largest output.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Errors {
-    /// The kernel's, which stores numbers as `S` and computes in `S::Accum`.
+    /// The error of the kernel, which stores numbers as `S` and computes in `S::Accum`.
     pub kernel: f64,
-    /// Of a loop whose state is rounded to `S` at every step.
+    /// The error of a loop whose state is rounded to `S` at every step.
     pub narrow_state: f64,
 }
 
-/// Runs the recurrence over random inputs, with coefficients near one, both of them numbers that
-/// `S` can hold. The exact outputs are those of a loop in double precision over the same numbers.
+/// Runs the recurrence over random inputs, with coefficients near one; both are rounded to `S`. The
+/// exact outputs come from a loop in double precision over the same numbers.
 ///
 /// # Errors
 ///
-/// Those of the device.
+/// Returns the device's error.
 pub fn errors<S: Storage>(
     engine: &KernelEngine<S>,
     shape: (usize, usize),
@@ -46,7 +46,7 @@ pub fn errors<S: Storage>(
     Ok(Errors { kernel: most(&kernel), narrow_state: most(&narrow) })
 }
 
-/// The loop of chapter 1, if the state, too, were kept in the format of the arrays.
+/// Runs the loop of chapter 1 with the state rounded to the format of the arrays as well.
 // ANCHOR: narrow
 fn narrow_state<S: Storage>(
     inputs: ArrayView2<S::Accum>,
@@ -64,11 +64,11 @@ fn narrow_state<S: Storage>(
 }
 // ANCHOR_END: narrow
 
-/// The pipe kernel that stores numbers as `S`.
+/// Makes an engine of the pipe kernel that stores numbers as `S`.
 ///
 /// # Errors
 ///
-/// Those of the device.
+/// Returns the device's error.
 pub fn engine<S: Storage>(device: &Device) -> Result<KernelEngine<S>, Error> {
     KernelEngine::new(device, ch08_reverse_and_backward::pipe(Memcode::Direct))
 }
@@ -84,7 +84,7 @@ mod tests {
         for device in under_test() {
             let shape = (3, 1000);
             let narrow = errors(&engine::<bf16>(&device).unwrap(), shape).unwrap();
-            // Half a unit in the last place of 8 bits, and little besides.
+            // Half a unit in the last place of 8 bits, and little more.
             assert!(narrow.kernel < 0.00391 && narrow.narrow_state > 3.0 * narrow.kernel);
             let half = errors(&engine::<f16>(&device).unwrap(), shape).unwrap();
             assert!(half.kernel < 0.0005 && half.narrow_state > half.kernel);

@@ -1,21 +1,21 @@
-//! The pipe kernel with the distance between a thread's elements known to the compiler, or in a
-//! variable: `kernels/exercises/variable_stride.cu`.
+//! The pipe kernel with the distance between a thread's elements as a constant, or in a variable:
+//! `kernels/exercises/variable_stride.cu`.
 
 use linrec::device::{Buffer, Device, Function, Launch, Module, Storage};
 use linrec::kernels::{self, ElementType, KernelChoice, Pass, PipeConfig};
 use linrec::{Direction, Error};
 
-/// What the compiler knows of the distance, 1 or -1.
+/// Where the compiler knows the distance, which is 1 or -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
-    /// In the loads.
+    /// True if it is known in the loads.
     pub to_loads: bool,
-    /// In the stores.
+    /// True if it is known in the stores.
     pub to_stores: bool,
 }
 
 impl Known {
-    /// All four.
+    /// All four combinations.
     pub const ALL: [Known; 4] = [
         Known { to_loads: true, to_stores: true },
         Known { to_loads: true, to_stores: false },
@@ -23,7 +23,7 @@ impl Known {
         Known { to_loads: false, to_stores: false },
     ];
 
-    /// What is in a variable, in a word: `nothing`, `stores`, `loads`, `both`.
+    /// Names the accesses that use a variable: `nothing`, `stores`, `loads`, `both`.
     pub fn variable(self) -> &'static str {
         match (self.to_loads, self.to_stores) {
             (true, true) => "nothing",
@@ -34,20 +34,20 @@ impl Known {
     }
 }
 
-/// Elements for each thread, and threads in a block, of the shipped instances.
+/// The elements per thread, and threads per block, of the shipped instances.
 pub const SIZES: [(u32, u32); 2] = [(4, 32), (8, 64)];
 
-/// The kernel's name, as C++ writes it.
+/// Returns the kernel's name in C++.
 pub fn entry((elems, threads): (u32, u32), known: Known) -> String {
     let Known { to_loads, to_stores } = known;
     format!("linrec_strides<{elems}, {threads}, {to_loads}, {to_stores}>")
 }
 
-/// All shipped instances on a device.
+/// Loads all shipped instances on a device.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if the device refuses them.
+/// Returns [`Error::Device`] if the device refuses them.
 pub fn module(device: &Device) -> Result<Module, Error> {
     let orders = Known::ALL.into_iter().rev();
     let entries =
@@ -55,11 +55,11 @@ pub fn module(device: &Device) -> Result<Module, Error> {
     catalogue(device, "exercises/variable_stride.cu", entries)
 }
 
-/// The shipped instances of an exercise's kernel.
+/// Loads the shipped instances of an exercise's kernel.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if the device refuses them, or there are none.
+/// Returns [`Error::Device`] if the device refuses them, or if there are none.
 pub fn catalogue(
     device: &Device,
     path: &str,
@@ -72,10 +72,10 @@ pub fn catalogue(
     device.program(&program.with_entries(entries))
 }
 
-/// A forward pass from zero by a kernel that takes what the pipe kernel takes, with the blocks of
-/// the pipe kernel of this size and so many bytes of dynamic shared memory.
+/// Prepares a forward pass from zero by a kernel with the pipe kernel's parameters. It has the
+/// blocks of the pipe kernel of this size, and `shared_bytes` bytes of dynamic shared memory.
 ///
-/// The kernel takes arrays of `f32`, and it is up to the caller that `S` is that.
+/// The kernel expects arrays of `f32`; the caller must ensure that `S` is `f32`.
 pub fn launch<'a, S: Storage>(
     kernel: &'a Function,
     (size, shared_bytes): ((u32, u32), u32),
@@ -94,7 +94,7 @@ pub fn launch<'a, S: Storage>(
     launch.arg(i32::from(direction == Direction::Reverse))
 }
 
-/// The pipe kernel of a size.
+/// Returns the pipe kernel of a size.
 pub fn pipe((max_elems_per_thread, max_threads_per_block): (u32, u32)) -> KernelChoice {
     KernelChoice::Pipe(PipeConfig {
         max_elems_per_thread,

@@ -1,4 +1,10 @@
-//! What the ways between memory and registers cost: requests, banks and time.
+//! The cost of the ways between memory and registers: requests, banks and time.
+//!
+//! Counters explain times. This part first counts the requests and sectors of the three memcodes on
+//! the emulator and shows their times on an H200. It then uses the counts of Nsight Compute to
+//! follow the sectors through the caches, checks that the emulator counts the same, and counts the
+//! passes over the banks of shared memory. The times come from committed records. `cargo xtask
+//! record --check` compares the checks and values with the committed run.
 
 use ch08_reverse_and_backward::count::{count, of};
 use ch08_reverse_and_backward::watch::watch;
@@ -15,12 +21,9 @@ use crate::exercises::passes;
 use crate::record::speed as runs;
 use crate::record::{times, traffic, traffic_elements};
 
-// Three ways between memory and registers.
-
-/// What the ways are called.
 const WAYS: [&str; 3] = ["0: own elements", "1: striped", "2: vectors"];
 
-/// Counts what each way costs.
+/// Counts the cost of each way.
 pub(super) fn ways(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("ways", "Three ways")?;
     let tiles = 8;
@@ -73,7 +76,7 @@ pub(super) fn ways(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("ways.svg", "Where each request of a warp goes", Kind::Computed, &svg)
 }
 
-/// What an H200 makes of them.
+/// Shows the times of the ways on an H200.
 pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "And the times")?;
     let (forward, backward) = (runs(Pass::Forward)?, runs(Pass::Backward)?);
@@ -149,11 +152,10 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("speed.svg", "The three ways over lengths", Kind::Computed, &svg)
 }
 
-// Where the sectors of each way go, and who is busy: what Nsight Compute counted on an H200.
+// The path of each way's sectors, and the busiest unit, as counted by Nsight Compute on an H200.
 
 const SECTOR: f64 = 32.0;
 
-/// Puts counters beside times.
 pub(super) fn price(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("price", "Where the sectors go")?;
     let elements = traffic_elements();
@@ -199,7 +201,7 @@ pub(super) fn price(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("traffic.csv", Kind::Computed, &table)?;
     let multiple = |engine: &str| get(engine, "l2_writes") * SECTOR / (4.0 * elements);
-    // Three arrays, two of them shifted.
+    // Three arrays, of which two are shifted.
     for (key, what) in [("back_asked", "load_sectors"), ("back_l2", "l2_reads")] {
         let sectors = traffic(Pass::Backward, "pipe:8x64:1", what).unwrap_or(f64::NAN);
         let multiple = sectors * SECTOR / (4.0 * 3.0 * elements);
@@ -226,7 +228,7 @@ pub(super) fn price(lesson: &mut Lesson) -> lesson::Result {
     for (size, name) in kernels {
         for memcode in Memcode::ALL {
             let engine = format!("pipe:{size}:{memcode}");
-            // For every 32 elements, that is what one warp would do if it had one each.
+            // Per 32 elements, as if a warp had one element per lane.
             let per_32 = |whats: [&str; 2]| {
                 let sum: f64 = whats.iter().map(|what| get(&engine, what)).sum();
                 format!("{:.1}", 32.0 * sum / elements)
@@ -256,9 +258,9 @@ pub(super) fn price(lesson: &mut Lesson) -> lesson::Result {
     equal_counts(lesson)
 }
 
-/// Whether the emulator's requests, sectors and conflicts are those of the GPU.
+/// Checks that the emulator's requests, sectors and conflicts equal the GPU's.
 fn equal_counts(lesson: &mut Lesson) -> lesson::Result {
-    // Every block does the same: one is enough.
+    // All blocks do the same, so one is enough.
     let (mut unequal, num_seqs) = (0, traffic_elements() / 4096.0);
     let mut conflicts = Vec::new();
     for pass in Pass::ALL {
@@ -302,7 +304,7 @@ fn equal_counts(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("conflicts.csv", Kind::Computed, &table)
 }
 
-/// Counts the passes of a warp that picks its elements.
+/// Counts the passes of a warp that selects its elements.
 pub(super) fn banks(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("banks", "Meeting at the same bank")?;
     lesson.say(

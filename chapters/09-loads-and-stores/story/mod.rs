@@ -1,4 +1,4 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 9: compares the ways between memory and registers, and chooses one.
 
 mod measured;
 mod pictures;
@@ -17,7 +17,6 @@ use num_complex::Complex;
 use crate::record::{speed, times};
 use crate::stored::{engine, errors};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("pipe:8x64:0@{}", device.label()));
@@ -33,9 +32,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     contract(lesson, &device)
 }
 
-// The kernel of both passes, for numbers of other types than f32.
-
-/// Errors, bytes and speed of each type.
+/// Shows errors, bytes and speed of each type.
 fn types(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("types", "Other numbers")?;
     let shape = lesson.size((20, 2000), (13_200, 4096));
@@ -116,12 +113,10 @@ fn row<S: Storage>(
     Ok([found.kernel, found.narrow_state])
 }
 
-// Which configuration to take, from the record.
-
-/// The configuration that the post takes at every length.
+/// The configuration that the post uses at every length.
 const FIXED: &str = "pipe:8x64:0";
 
-/// The best of the record at each length.
+/// Shows the best of the record at each length.
 fn choose(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("choose", "Which one to take")?;
     lesson.say(
@@ -155,12 +150,10 @@ fn choose(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// The contract, for what the last chapter has not tried: the other ways, and the narrow types.
-
-/// The longest sequence of the contract's table that runs here; the tests run them all.
+/// The longest sequence of the test contract that runs here; the tests run all of them.
 const CONTRACT_LEN: usize = 257;
 
-/// Holds each kernel to the contract, in both passes.
+/// Runs each kernel through the test contract, in both passes.
 fn contract(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("contract", "The contract")?;
     lesson.say(&format!("Both passes, both directions, sequences up to {CONTRACT_LEN}:"));

@@ -1,4 +1,4 @@
-//! Where the requests of a block go, one after the other.
+//! Draws the requests of a block in order.
 
 use ch08_reverse_and_backward::watch::Access;
 use lesson::Result;
@@ -8,11 +8,10 @@ use plotters::prelude::*;
 
 /// The loads of one array by the warps of a block, in one tile.
 pub(super) struct Requests {
-    /// What stands above.
     pub title: String,
-    /// Every element that is loaded.
+    /// Every load of an element.
     pub loads: Vec<Access>,
-    /// Elements of the tile.
+    /// The number of elements of the tile.
     pub len: usize,
 }
 
@@ -22,7 +21,7 @@ const REQUESTS_TOP: i32 = 30;
 const REQUESTS_LINE: i32 = 11;
 
 impl Requests {
-    /// The requests of each warp.
+    /// Returns the number of requests of each warp.
     fn requests(&self) -> i32 {
         self.loads.iter().map(|load| load.request as i32 + 1).max().unwrap_or(0)
     }
@@ -34,7 +33,7 @@ impl Panel for Requests {
     }
 
     fn draw(&self, area: &Area) -> Result {
-        // Whole pixels for each element: rounded ones would make a pattern that is not there.
+        // Each element gets a whole number of pixels, because rounding would create a pattern.
         let width = area.dim_in_pixel().0 as i32 - REQUESTS_LEFT - REQUESTS_RIGHT;
         let pixels = (width / self.len.max(1) as i32).max(1);
         let x = |at: usize| REQUESTS_LEFT + pixels * at as i32;

@@ -12,7 +12,7 @@ use linrec::{Direction, Engine, Options};
 use crate::record::{span, times, traffic, traffic_elements};
 use crate::strides::{self, Known, SIZES, entry, launch, module};
 
-/// Runs the four kernels of both sizes, and shows what an H200 made of them.
+/// Runs the four kernels of both sizes, and shows their times on an H200.
 pub(super) fn strides(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("strides", "One line, two kernels")?;
     let shape @ (num_seqs, seq_len) = (3, 1300);
@@ -23,8 +23,8 @@ pub(super) fn strides(lesson: &mut Lesson, device: &Device) -> lesson::Result {
         let all = module(device)?;
         for direction in [Direction::Forward, Direction::Reverse] {
             let options = Options { direction, ..Options::default() };
-            // Of this size only 8 x 64 is shipped; the outputs of one tile size are those of any
-            // kernel of it.
+            // Of this size only 8 x 64 is shipped; all kernels of one tile size have the same
+            // outputs.
             let mut expected = None;
             if (elems, threads) == SIZES[1] {
                 let engine = KernelEngine::<f32>::new(device, strides::pipe((elems, threads)))?;
@@ -71,7 +71,7 @@ pub(super) fn strides(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     measured(lesson)
 }
 
-/// What the emulator counts of one of them.
+/// Counts one of the kernels on the emulator.
 fn counted(size: (u32, u32), known: Known, shape: (usize, usize)) -> lesson::Result<Counters> {
     let device = Device::simt();
     let ones = device.upload(&vec![1.0_f32; shape.0 * shape.1])?;
@@ -82,7 +82,6 @@ fn counted(size: (u32, u32), known: Known, shape: (usize, usize)) -> lesson::Res
     Ok(launch.run(&device.stream())?.counters().cloned().unwrap_or_default())
 }
 
-/// The record of the H200.
 fn measured(lesson: &mut Lesson) -> lesson::Result {
     lesson.say(
         "The same on the H200, 13200 sequences of 4096. In the machine code: how many instructions there are from the \

@@ -1,4 +1,4 @@
-//! What a warp has in flight, and how long it waits.
+//! The loads that a warp has in flight, and the time that it waits for them.
 
 use ch08_reverse_and_backward::{TILE_LEN, pipe};
 use lesson::{Kind, Lesson, Table};
@@ -11,12 +11,12 @@ use crate::ahead as exercise;
 use crate::record::{times, traffic, traffic_elements};
 use crate::strides;
 
-/// SMs of the H200 that the record is from: it gives each of them 100 sequences.
+/// Returns the number of SMs of the recorded H200, which has 100 sequences for each of them.
 fn sms() -> f64 {
     traffic(Pass::Forward, "roof", "num_seqs").unwrap_or(f64::NAN) / 100.0
 }
 
-/// Traces what is asked for, and does the sum that tells how long an answer takes.
+/// Traces the requests, and computes how long an answer takes.
 pub(super) fn ahead(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("ahead", "Asking and waiting")?;
     lesson.say(
@@ -61,7 +61,7 @@ pub(super) fn ahead(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What is left when a kernel asks first: conflicts, and how much they cost.
+/// Shows what remains if a kernel requests everything first: bank conflicts, and their cost.
 pub(super) fn first(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("first", "Ask first, wait later")?;
     let (requests, bytes) = first_requests(Kernel::Ahead)?;
@@ -114,14 +114,15 @@ pub(super) fn first(lesson: &mut Lesson) -> lesson::Result {
 }
 
 enum Kernel {
-    /// The shipped one with this memcode.
+    /// The shipped kernel with this memcode.
     Way(Memcode),
-    /// The exercise's.
+    /// The exercise's kernel.
     Ahead,
 }
 
-/// Requests of a warp to global memory before the first instruction that needs what they bring,
-/// which puts it into shared memory or hands it to another lane; and their bytes.
+/// Counts the requests of a warp to global memory, and their bytes, before the first instruction
+/// that needs the loaded data. That instruction stores it to shared memory or passes it to another
+/// lane.
 fn first_requests(kernel: Kernel) -> lesson::Result<(usize, u32)> {
     let device = Device::simt();
     let ones = device.upload(&vec![1.0_f32; TILE_LEN])?;

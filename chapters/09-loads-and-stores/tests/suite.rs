@@ -1,5 +1,5 @@
-//! Chapter 9's tests: one program, linked once. The contract judges its kernels with the library's
-//! engines.
+//! Chapter 9's tests, in one program so that it is linked once. The library's own tests run the
+//! contract on this chapter's kernels.
 
 mod kernels {
     //! The exercises' kernels.
@@ -24,7 +24,7 @@ mod kernels {
         (draw(-1.0, 1.0), draw(0.98, 1.0))
     }
 
-    /// The outputs of a kernel that is launched by hand.
+    /// Returns the outputs of a kernel that is launched by hand.
     fn outputs(
         device: &Device,
         kernel: &Function,
@@ -42,7 +42,8 @@ mod kernels {
         Array2::from_shape_vec(x.dim(), outputs.download().unwrap()).unwrap()
     }
 
-    /// The bits of the pipe kernel for 8 x 64, and within the bound for any size.
+    /// Asserts that the kernel has the pipe kernel's bits for 8 x 64, and is within the bound for
+    /// any size.
     fn is_right(device: &Device, kernel: &Function, size: ((u32, u32), u32)) {
         for seq_len in [1, 31, 77, 512, 513, 1300] {
             for direction in [Direction::Forward, Direction::Reverse] {
@@ -83,7 +84,7 @@ mod kernels {
     }
 
     #[test]
-    fn asking_ahead_changes_no_bit() {
+    fn loading_ahead_changes_no_bit() {
         for device in under_test() {
             let module = ahead::module(&device).unwrap();
             for size in ahead::SIZES {

@@ -1,14 +1,15 @@
-//! Measures every step of the ladder, in several sizes, beside the roof and the pipe kernel, on a
-//! GPU:
+//! Measures every step of the ladder, in several sizes, against the roof and kernels of the
+//! library, on a GPU:
 //!
 //! ```text
-//! cargo run --release -p ch10-speed-of-memory --example ladder -- --csv chapters/10-speed-of-memory/results/h200/ladder.csv
+//! cargo run --release -p ch10-speed-of-memory --example ladder -- \
+//!     --csv chapters/10-speed-of-memory/results/h200/ladder.csv
 //! cargo xtask pack chapters/10-speed-of-memory/results/h200
 //! ```
 //!
-//! First each is held to the contract. Then, at every length, all take turns, each after the caches
-//! have been overwritten; every run is a line of the record. Steps are compiled when they are
-//! needed, so it wants NVRTC.
+//! First, every step must keep to its error bound. Then, at every length, all of them take turns,
+//! and the caches are overwritten before each run; every run is a line of the record. Steps are
+//! compiled on demand, which needs NVRTC.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,10 +24,10 @@ use lesson::output::{self, println};
 use linrec::contract::{self, Domain};
 use linrec::device::Device;
 
-/// Measures every step of the ladder beside the roof and the pipe kernel.
+/// Measures every step of the ladder against the roof and the pipe kernel.
 #[derive(Parser)]
 struct Cli {
-    /// Steps by the names of their files; all of them if none is given
+    /// Steps by the names of their files; all by default
     #[arg(long, value_delimiter = ',')]
     ideas: Vec<String>,
     /// Lengths of the sequences, multiples of 4
@@ -36,16 +37,16 @@ struct Cli {
         default_value = "64,256,512,1024,4096,8192,16384,32768,65536"
     )]
     lengths: Vec<usize>,
-    /// How many sequences; 100 for each SM if not given
+    /// Number of sequences; by default 100 for each SM
     #[arg(long)]
     num_seqs: Option<usize>,
-    /// Measurements of each, at least
+    /// Smallest number of measurements of each step
     #[arg(long, default_value_t = 9)]
     runs: usize,
-    /// Compiles and checks, and measures nothing
+    /// Compile and check, but measure nothing
     #[arg(long)]
     check_only: bool,
-    /// Writes every measurement to this file
+    /// Write every measurement to this file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
@@ -75,7 +76,7 @@ fn run(cli: &Cli) -> lesson::Result {
         return Ok(());
     }
     let settings = ladder::Settings {
-        // Where the steps begin, and where they lead.
+        // The beginning and the end of the ladder.
         families: vec!["pipe", "rows", "wide"],
         lengths: cli.lengths.clone(),
         num_seqs: cli.num_seqs.unwrap_or(100 * device.attributes().multiprocessors as usize),
@@ -89,7 +90,7 @@ fn run(cli: &Cli) -> lesson::Result {
     Ok(())
 }
 
-/// The sizes that a step is measured in: vectors for each thread, threads.
+/// Returns the sizes in which a step is measured: vectors per thread, threads per block.
 fn sizes(name: &str) -> Vec<Rung> {
     let of = |idea: Idea, sizes: &[(u32, u32)]| -> Vec<Rung> {
         sizes.iter().map(|&(vectors, threads)| Rung { idea, vectors, threads }).collect()
@@ -122,9 +123,9 @@ fn sizes(name: &str) -> Vec<Rung> {
     }
 }
 
-/// Whether its results keep to the bound.
+/// Checks that the step's results keep to the error bound.
 fn check(kernel: &Kernel) -> lesson::Result {
-    // The addition is no recurrence.
+    // The addition is not a recurrence.
     if kernel.rung().idea == Idea::Walk {
         return Ok(());
     }
@@ -132,7 +133,7 @@ fn check(kernel: &Kernel) -> lesson::Result {
     if report.passed() { Ok(()) } else { Err(report.to_string().into()) }
 }
 
-/// A step as it is measured.
+/// Wraps a step for the measurement.
 fn step(kernel: Kernel) -> Step {
     let tile = kernel.rung().tile() as usize;
     Step { kernel: Arc::new(kernel), tile }

@@ -1,4 +1,4 @@
-//! What a step costs, counted by the emulator.
+//! The cost of a step, as counted by the emulator.
 
 use bench::counted::PerElement;
 use linrec::Error;
@@ -8,11 +8,11 @@ use linrec::simt::{Access, Counters};
 use crate::kernel::{Arrays, Kernel};
 use crate::rung::Rung;
 
-/// Runs a step on the emulator over arrays of ones.
+/// Runs a step on the emulator over arrays of ones and returns the counters.
 ///
 /// # Errors
 ///
-/// If the step is not shipped, or does not take such rows.
+/// Returns an error if the step is not shipped, or does not support such rows.
 pub fn count(rung: Rung, shape @ (num_seqs, seq_len): (usize, usize)) -> Result<Counters, Error> {
     let device = Device::simt();
     let ones = device.upload(&vec![1.0_f32; num_seqs * seq_len])?;
@@ -28,16 +28,18 @@ pub fn count(rung: Rung, shape @ (num_seqs, seq_len): (usize, usize)) -> Result<
     Ok(launched.counters().cloned().unwrap_or_default())
 }
 
-/// Runs a step on the emulator over arrays of ones, and divides what it counted among the elements.
+/// Runs a step on the emulator over arrays of ones, and divides the counters by the number of
+/// elements.
 ///
 /// # Errors
 ///
-/// If the step is not shipped, or does not take such rows.
+/// Returns an error if the step is not shipped, or does not support such rows.
 pub fn per_element(rung: Rung, shape: (usize, usize)) -> Result<PerElement, Error> {
     Ok(PerElement::new(&count(rung, shape)?, shape.0 * shape.1))
 }
 
-/// How many sectors of 32 bytes a request of a warp touches on average: of loads, and of stores.
+/// Returns the average number of 32-byte sectors that a request of a warp touches, for loads and
+/// for stores.
 pub fn sectors_per_request(counters: &Counters) -> [f64; 2] {
     let each = |accesses: &[Access]| {
         let sum = |of: fn(&Counters, Access) -> u64| {
@@ -72,8 +74,8 @@ mod tests {
     fn consecutive_vectors_fill_their_requests() {
         for idea in Idea::ALL {
             let counters = count(Rung::shipped(idea), (2, 2048)).unwrap();
-            // 512 bytes in 16 sectors; or vectors 32 bytes apart, whose other halves are another
-            // request's.
+            // 512 bytes in 16 sectors; or vectors 32 bytes apart, where another request touches the
+            // other halves of the sectors.
             let expected = if idea == Idea::Blocked { 32.0 } else { 16.0 };
             assert_eq!(sectors_per_request(&counters), [expected; 2], "{idea:?}");
         }

@@ -4,8 +4,8 @@ use linrec::Error;
 use linrec::device::{Buffer, Choice, Device, ForwardOptions, Graph, Recurrence};
 use linrec::kernels::{ElementType, RowsConfig};
 
-/// The fewest threads that a block needs so that a tile holds a whole row of `f32`, with so many
-/// vectors for each thread; `None` if a block of 1024 does not reach.
+/// Returns the fewest threads with which a tile holds a whole row of `f32`, with `vectors` vectors
+/// per thread, or `None` if a block of 1024 threads is too small.
 // ANCHOR: threads_for
 pub fn threads_for(seq_len: u32, vectors: u32) -> Option<u32> {
     let threads = seq_len.div_ceil(4 * vectors).next_multiple_of(32);
@@ -13,8 +13,8 @@ pub fn threads_for(seq_len: u32, vectors: u32) -> Option<u32> {
 }
 // ANCHOR_END: threads_for
 
-/// Parts of the sectors that the requests of one blocked warp touch again: with `vectors` for each
-/// lane, a request touches this many sectors for each that it needs.
+/// Returns how many sectors a request of a blocked warp touches for each sector that it needs, with
+/// `vectors` vectors per lane.
 // ANCHOR: touched
 pub fn touched(vectors: u32) -> f64 {
     let (lanes, bytes, sector) = (32, 16, 32);
@@ -24,8 +24,8 @@ pub fn touched(vectors: u32) -> f64 {
 }
 // ANCHOR_END: touched
 
-/// By the rule of the page, the configuration for short rows of a type: two vectors for each lane.
-/// `None` if a warp does not reach, or the row is not made of whole vectors.
+/// Returns the configuration for short rows of a type by the page's rule: two vectors per lane.
+/// Returns `None` if a warp is too small, or if the row does not consist of whole vectors.
 // ANCHOR: for_short
 pub fn for_short(element: ElementType, seq_len: u32) -> Option<RowsConfig> {
     let vectors = (seq_len * element.bytes() as u32).div_ceil(16);
@@ -35,7 +35,7 @@ pub fn for_short(element: ElementType, seq_len: u32) -> Option<RowsConfig> {
 }
 // ANCHOR_END: for_short
 
-/// Computes the same chain of recurrences again and again: `x` becomes `y`, and `y` becomes `x`.
+/// Records a chain of recurrences in which `x` becomes `y`, and `y` becomes `x`, `calls` times.
 // ANCHOR: chain
 pub fn chain(
     device: &Device,
@@ -62,7 +62,7 @@ mod tests {
     use linrec::kernels::{ElementType, KernelChoice};
 
     #[test]
-    fn a_chain_is_replayed_over_what_is_there() {
+    fn a_chain_is_replayed_over_the_current_arrays() {
         for device in linrec::device::under_test() {
             let upload = |numbers: &[f32]| device.upload(numbers).unwrap();
             let (mut x, c, y) = (upload(&[1.0, 0.0]), upload(&[0.5, 0.5]), upload(&[0.0, 0.0]));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tile_holds_the_row_and_no_warp_less_would() {
+    fn a_tile_holds_the_row_with_the_fewest_warps() {
         for vectors in [1, 2, 4] {
             for seq_len in [4, 100, 1000, 1024, 4096, 16_000] {
                 let Some(threads) = threads_for(seq_len, vectors) else {
@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_warp_touches_every_sector_as_often_as_lanes_have_vectors_up_to_two() {
+    fn a_blocked_warp_touches_a_sector_at_most_twice() {
         assert_eq!([1, 2, 4].map(touched), [1.0, 2.0, 2.0]);
     }
 
     #[test]
-    fn the_rule_gives_kernels_that_take_the_row() {
+    fn the_rule_gives_kernels_that_support_the_row() {
         for element in ElementType::ALL {
             for seq_len in [4, 8, 12, 16, 100, 128, 256, 512] {
                 let Some(config) = for_short(element, seq_len) else { continue };

@@ -15,11 +15,11 @@ pub struct Kernel {
     device: Device,
     function: Function,
     name: String,
-    /// How many blocks the device holds at a time, at least.
-    room: u64,
+    /// The number of blocks that the device holds at a time, at least 1.
+    resident: u64,
 }
 
-/// What a launch computes with: arrays `[num_seqs, seq_len]`, states `[num_seqs]`.
+/// The arrays of a launch, `[num_seqs, seq_len]`, and its states, `[num_seqs]`.
 #[derive(Debug)]
 pub struct Arrays<'a> {
     /// The inputs.
@@ -28,18 +28,19 @@ pub struct Arrays<'a> {
     pub coeffs: &'a Buffer<f32>,
     /// The outputs.
     pub outputs: &'a mut Buffer<f32>,
-    /// The states before the sequences; zero if there are none.
+    /// The states before the sequences; zero if `None`.
     pub initial: Option<&'a Buffer<f32>>,
-    /// The states after the sequences, if wanted.
+    /// The buffer for the states after the sequences, if wanted.
     pub final_state: Option<&'a mut Buffer<f32>>,
 }
 
 impl Kernel {
-    /// Loads the step, or compiles it.
+    /// Loads or compiles the step.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if it can be neither had nor compiled, or the device refuses it.
+    /// Returns [`Error::Device`] if it is neither shipped nor can be compiled, or if the device
+    /// refuses it.
     pub fn new(device: &Device, rung: Rung) -> Result<Kernel, Error> {
         let name = format!("{}@{}", rung.name(), device.label());
         let program = rung.program().ok_or_else(|| {
@@ -48,16 +49,17 @@ impl Kernel {
         })?;
         let function = device.program(&program)?.function(&rung.entry())?;
         let blocks = function.occupancy(rung.threads, rung.shared_bytes())?.unwrap_or(1);
-        let room = u64::from(blocks.max(1)) * u64::from(device.attributes().multiprocessors.max(1));
-        Ok(Kernel { rung, device: device.clone(), function, name, room })
+        let resident =
+            u64::from(blocks.max(1)) * u64::from(device.attributes().multiprocessors.max(1));
+        Ok(Kernel { rung, device: device.clone(), function, name, resident })
     }
 
-    /// Which step it is.
+    /// Returns the step.
     pub fn rung(&self) -> Rung {
         self.rung
     }
 
-    /// The compiled kernel.
+    /// Returns the compiled kernel.
     pub fn function(&self) -> &Function {
         &self.function
     }
@@ -66,9 +68,9 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if a row does not consist of whole vectors, or an array does not
-    /// begin at a multiple of 16 bytes; [`Error::Device`] if there are more sequences than a grid
-    /// takes, or the device fails.
+    /// Returns [`Error::Unsupported`] if a row does not consist of whole vectors, or if an array
+    /// does not begin at a multiple of 16 bytes. Returns [`Error::Device`] if there are more
+    /// sequences than a grid supports, or if the device fails.
     // ANCHOR: launch
     pub fn launch(
         &self,
@@ -78,17 +80,19 @@ impl Kernel {
     ) -> Result<Launched, Error> {
         let Arrays { inputs, coeffs, outputs, initial, final_state } = arrays;
         if !seq_len.is_multiple_of(4) {
-            return self.refuse(format!("rows of {seq_len} elements; they are whole vectors of 4"));
+            return self
+                .refuse(format!("rows of {seq_len} elements; they must consist of vectors of 4"));
         }
         if ![inputs, coeffs, &*outputs].iter().all(|array| array.is_aligned_to(16)) {
             return self.refuse(String::from("an array that begins within a 16-byte vector"));
         }
         let blocks = match self.rung.idea {
-            Idea::Persistent => self.room.min(num_seqs as u64),
+            Idea::Persistent => self.resident.min(num_seqs as u64),
             _ => num_seqs as u64,
         };
-        let blocks = u32::try_from(blocks)
-            .or_else(|_| self.refuse(format!("{num_seqs} sequences, which no grid takes")))?;
+        let blocks = u32::try_from(blocks).or_else(|_| {
+            self.refuse(format!("{num_seqs} sequences, more than a grid has blocks"))
+        })?;
         let launch = self.function.launch(blocks, self.rung.threads);
         let launch = launch.shared(self.rung.shared_bytes());
         let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
@@ -100,7 +104,7 @@ impl Kernel {
         Err(Error::Unsupported { engine: self.name.clone(), what })
     }
 
-    /// What the engine takes, and how often it rounds.
+    /// Returns the domain of the test contract, with the number of rounding levels.
     pub fn domain(&self) -> Domain {
         Domain {
             multiple_of: 4,
@@ -114,7 +118,7 @@ impl Kernel {
     }
 }
 
-/// As the bench measures it.
+/// The step as the bench measures it.
 impl Forward<f32> for Kernel {
     fn name(&self) -> String {
         self.rung.name()
@@ -133,7 +137,7 @@ impl Forward<f32> for Kernel {
     }
 }
 
-/// The copying wrapper, forward only, for tests.
+/// A wrapper for tests that copies arrays to the device; forward only.
 impl Engine<f32> for Kernel {
     fn name(&self) -> &str {
         &self.name
@@ -147,8 +151,9 @@ impl Engine<f32> for Kernel {
     ) -> Result<Outputs<f32>, Error> {
         let shape = linrec::validate::forward(&inputs, &coeffs, options)?;
         if options.direction == Direction::Reverse || options.log_coeffs {
-            return self
-                .refuse(String::from("reverse: it goes forward, over coefficients as such"));
+            return self.refuse(String::from(
+                "reverse or log_coeffs: it only goes forward, over plain coefficients",
+            ));
         }
         let (num_seqs, _) = shape;
         let send = |array: ArrayView2<f32>| {
@@ -183,6 +188,6 @@ impl Engine<f32> for Kernel {
         options: &Options<f32>,
     ) -> Result<Gradients<f32>, Error> {
         linrec::validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        self.refuse(String::from("backward: it goes forward only"))
+        self.refuse(String::from("backward: it only goes forward"))
     }
 }

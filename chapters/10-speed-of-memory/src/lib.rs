@@ -1,10 +1,10 @@
 //! Chapter 10: The speed of memory.
 //!
-//! - [`rung`]: the steps of the ladder, from the pipe kernel to one at the speed of an addition,
-//!   with their sizes.
-//! - [`kernel`]: a step loaded on a device: over buffers, and as an engine.
-//! - [`count`]: what a step costs, counted by the emulator.
-//! - [`record`]: what was measured on an H200.
+//! - [`rung`]: the steps of the ladder, from the pipe kernel to a kernel at the speed of an
+//!   addition, with their sizes.
+//! - [`kernel`]: a step loaded on a device, over buffers and as an engine.
+//! - [`count`]: the cost of a step, as counted by the emulator.
+//! - [`record`]: the measurements of an H200.
 //! - [`exercises`]: the solutions of the page's exercises.
 
 pub mod count;
@@ -17,6 +17,6 @@ pub mod rung;
 #[path = "../story/mod.rs"]
 mod story;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

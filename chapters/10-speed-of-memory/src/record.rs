@@ -1,4 +1,4 @@
-//! What was measured on an H200, as it lies in `results/h200`.
+//! Reads the measurements of an H200 in `results/h200`.
 
 use bench::csv::Table;
 use bench::graphs::Call;
@@ -8,24 +8,24 @@ use bench::{Run, Runs, median, recorded};
 /// Every run of `examples/ladder.rs`.
 const LADDER: &[u8] = include_bytes!("../results/h200/ladder.csv.gz");
 
-/// The fastest kernel for each element type and pass at some lengths, after the roof of the same
-/// rounds: from the record of `tour tune`.
+/// The fastest kernel for each element type and pass at some lengths, preceded by the roof of the
+/// same rounds, from the record of `tour tune`.
 const TYPES: &str = "types.csv";
 
 /// Every run of [`bench::graphs`].
 const GRAPHS: &[u8] = include_bytes!("../results/h200/graphs.csv.gz");
 
-/// Numbers of results that were compared with the emulator's.
+/// The file that compares the bits of GPU and emulator.
 const BITS: &str = "bits.csv";
 
 const H200: &str = include_str!("../results/h200/tables.json");
 
-/// How many numbers of the results of rows and wide were compared between an H200 and the emulator,
-/// and how many of them were different.
+/// Returns how many results of the kernels rows and wide were compared between an H200 and the
+/// emulator, and how many of them differed.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn bits() -> lesson::Result<(u64, u64)> {
     let table = Table::read(&recorded::table(H200, BITS)?)?;
     table.rows().try_fold((0, 0), |(numbers, different), row| {
@@ -33,7 +33,8 @@ pub fn bits() -> lesson::Result<(u64, u64)> {
     })
 }
 
-/// Microseconds for each call of a chain, the median of all runs: `plain`, `graph` or `batch`.
+/// Returns the microseconds per call of a chain, the median of all runs: `plain`, `graph` or
+/// `batch`.
 pub fn call_us(way: &str, num_seqs: usize, seq_len: usize) -> Option<f64> {
     let calls = Call::read(&recorded::text(GRAPHS).ok()?).ok()?.into_iter();
     let mine = calls.filter(|call| {
@@ -42,31 +43,32 @@ pub fn call_us(way: &str, num_seqs: usize, seq_len: usize) -> Option<f64> {
     Some(median(mine.map(|call| call.us_per_call.value))).filter(|us| us.is_finite())
 }
 
-/// The steps of the ladder beside the roof, forward.
+/// The steps of the ladder and the roof, forward.
 #[derive(Debug)]
 pub struct Ladder(Runs);
 
 impl Ladder {
-    /// The record.
+    /// Reads the record.
     ///
     /// # Errors
     ///
-    /// A sentence, if it cannot be read.
+    /// Returns an error if it cannot be read.
     pub fn read() -> lesson::Result<Ladder> {
         Runs::read(&recorded::text(LADDER)?).map(Ladder)
     }
 
-    /// The lengths that were measured.
+    /// Returns the measured lengths.
     pub fn lengths(&self) -> Vec<usize> {
         self.0.lengths()
     }
 
-    /// How many runs there are of the roof at a length, and so of everything else.
+    /// Returns the number of runs of the roof at a length, which all other engines share.
     pub fn runs(&self, seq_len: usize) -> usize {
         self.0.count("roof", seq_len)
     }
 
-    /// The fastest size of a kernel at a length: `wide`, `pieces`, or with an ending, `hints:ls`.
+    /// Returns the fastest size of a kernel at a length: `wide`, `pieces`, or with an ending,
+    /// `hints:ls`.
     pub fn best(&self, name: &str, seq_len: usize) -> Option<(&str, Run)> {
         let (name, ending) = name.split_once(':').unwrap_or((name, ""));
         self.0.best(seq_len, |engine| {
@@ -76,17 +78,17 @@ impl Ladder {
         })
     }
 
-    /// A certain size at a length.
+    /// Returns a certain size at a length.
     pub fn of(&self, engine: &str, seq_len: usize) -> Option<Run> {
         self.0.median(engine, seq_len)
     }
 }
 
-/// The fastest for every element type at some lengths.
+/// Reads the fastest kernels for every element type at some lengths.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn types() -> lesson::Result<Vec<Line>> {
     let lines = log::read(&recorded::table(H200, TYPES)?)?;
     Ok(lines.into_iter().filter(|line| line.engine != "roof").collect())

@@ -2,37 +2,37 @@
 
 use linrec::kernels::{self, Program};
 
-/// What a step is about.
+/// The idea of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idea {
-    /// A 16-byte vector for each thread, straight into registers.
+    /// A 16-byte vector for each thread, loaded directly into registers.
     Vectors,
-    /// Several vectors for each thread, blocked: one after the other.
+    /// Several consecutive vectors for each thread (blocked).
     Blocked,
-    /// Several vectors for each thread, warp-striped: each in another piece of the warp's.
+    /// Several vectors for each thread, each in another piece of the warp's data (warp-striped).
     Pieces,
-    /// The next tile in flight, into registers.
+    /// The next tile is in flight, into registers.
     Early,
-    /// The next tiles in flight, into shared memory.
+    /// The next tiles are in flight, into shared memory.
     Ring {
-        /// How many tiles.
+        /// The number of tiles in flight.
         ahead: u32,
     },
-    /// As many blocks as there is room for, and each takes one row after the other.
+    /// As many blocks as fit on the device, each of which computes row after row.
     Persistent,
-    /// Accesses that tell the caches that nobody will need the data again.
+    /// Accesses with the hint that nobody will need the data again.
     Hints {
-        /// Loads do.
+        /// True if loads have the hint.
         loads: bool,
-        /// Stores do.
+        /// True if stores have the hint.
         stores: bool,
     },
-    /// No recurrence: an addition whose blocks walk along rows.
+    /// An addition whose blocks walk along rows, for comparison.
     Walk,
 }
 
 impl Idea {
-    /// One of each, in the order of the page.
+    /// One step of each idea, in the order of the page.
     pub const ALL: [Idea; 8] = [
         Idea::Vectors,
         Idea::Blocked,
@@ -44,7 +44,7 @@ impl Idea {
         Idea::Walk,
     ];
 
-    /// Its name: that of its file.
+    /// Returns the name, which is also the name of the kernel's file.
     pub fn name(self) -> &'static str {
         match self {
             Idea::Vectors => "vectors",
@@ -62,22 +62,22 @@ impl Idea {
 /// A step with its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rung {
-    /// What it is about.
+    /// The idea of the step.
     pub idea: Idea,
-    /// 16-byte vectors for each thread in a tile.
+    /// The number of 16-byte vectors per thread in a tile.
     pub vectors: u32,
-    /// Threads in a block.
+    /// The number of threads per block.
     pub threads: u32,
 }
 
 impl Rung {
-    /// The size that is shipped: tiles of 1024.
+    /// Returns the shipped size: tiles of 1024 elements.
     pub fn shipped(idea: Idea) -> Rung {
         let vectors = if idea == Idea::Vectors { 1 } else { 2 };
         Rung { idea, vectors, threads: 256 / vectors }
     }
 
-    /// Its name in records: `pieces:2x128`, `ring:2x128:a2`, `hints:2x128:ls`.
+    /// Returns the name in records: `pieces:2x128`, `ring:2x128:a2`, `hints:2x128:ls`.
     pub fn name(&self) -> String {
         let Rung { idea, vectors, threads } = *self;
         let name = format!("{}:{vectors}x{threads}", idea.name());
@@ -91,12 +91,12 @@ impl Rung {
         }
     }
 
-    /// Elements of a tile.
+    /// Returns the number of elements of a tile.
     pub fn tile(&self) -> u32 {
         4 * self.vectors * self.threads
     }
 
-    /// The kernel's name, as C++ writes it.
+    /// Returns the kernel's name in C++.
     pub fn entry(&self) -> String {
         let Rung { idea, vectors, threads } = *self;
         let name = idea.name();
@@ -110,7 +110,7 @@ impl Rung {
         }
     }
 
-    /// Bytes of dynamic shared memory of a block.
+    /// Returns the dynamic shared memory of a block in bytes.
     pub fn shared_bytes(&self) -> u32 {
         match self.idea {
             // Two arrays.
@@ -119,7 +119,7 @@ impl Rung {
         }
     }
 
-    /// Its source, with this instance to compile; `None` if the catalogue lacks it.
+    /// Returns the source with this instance to compile, or `None` if the catalogue lacks it.
     pub fn program(&self) -> Option<Program> {
         let program = kernels::program(&format!("ladder/{}.cu", self.idea.name()))?;
         Some(program.with_entries([self.entry()]))
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_everything() {
+    fn names_contain_the_idea_and_the_size() {
         let names = Idea::ALL.map(|idea| Rung::shipped(idea).name());
         let expected = [
             "vectors:1x256",

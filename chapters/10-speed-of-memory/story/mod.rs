@@ -1,4 +1,11 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 10: climbs from the pipe kernel to the speed of an addition.
+//!
+//! Each step of the ladder is one idea: 16-byte vectors, warp-striped pieces, several rows in a
+//! warp, tiles in flight. The story first checks that every step is right. It then shows each
+//! idea's speed on an H200 next to the emulator's counters, which explain the speed, including
+//! ideas that did not help. The last steps show any row length, the backward pass, all element
+//! types, calls as graphs, and the result at every length. `cargo xtask record --check` compares
+//! the checks and values of a run with the committed record.
 
 mod pictures;
 
@@ -19,7 +26,6 @@ use crate::kernel::Kernel;
 use crate::record::{Ladder, call_us};
 use crate::rung::{Idea, Rung};
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("pipe, ladder, rows, wide@simt");
     right(lesson)?;
@@ -39,9 +45,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     result(lesson)
 }
 
-// Where the ladder begins.
-
-/// The steps keep to the bound.
+/// Checks that the steps keep to the error bound.
 fn right(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("right", "First, is it right?")?;
     let device = Device::simt();
@@ -52,7 +56,7 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
     ));
     let mut table = Table::new(["step", "cases", "failed", "largest error"]);
     let mut failed = 0;
-    // The addition is no recurrence.
+    // The addition is not a recurrence.
     for idea in Idea::ALL.into_iter().filter(|idea| *idea != Idea::Walk) {
         let kernel = Kernel::new(&device, Rung::shipped(idea))?;
         let report = contract::run::<f32>(&kernel, &Domain { max_len, ..kernel.domain() });
@@ -66,7 +70,7 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// What the pipe kernel leaves.
+/// Shows how far the pipe kernel is from the roof.
 fn start(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("start", "What is left")?;
     let race = record::race()?;
@@ -95,12 +99,9 @@ fn start(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("start.csv", Kind::Computed, &table)
 }
 
-// 16-byte vectors, and what else was tried with them.
-
-/// Rows that are counted.
+/// The shape of the counted problem.
 const SHAPE: (usize, usize) = (4, 4096);
 
-/// A vector for each thread.
 fn vectors(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("vectors", "A vector for each thread")?;
     let ladder = Ladder::read()?;
@@ -124,7 +125,6 @@ fn vectors(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("vectors-speed.csv", Kind::Computed, &table)
 }
 
-/// Several vectors for each thread.
 fn pieces(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("pieces", "Blocked or warp-striped")?;
     let ladder = Ladder::read()?;
@@ -142,9 +142,6 @@ fn pieces(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("pieces.svg", "Which lane asks for which bytes", Kind::Computed, &svg)
 }
 
-// Short rows, several in a warp.
-
-/// Rows and blocks.
 fn short(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("short", "Several rows in a warp")?;
     let race = record::race()?;
@@ -176,7 +173,7 @@ fn short(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("short.csv", Kind::Computed, &table)
 }
 
-/// Lanes for a row, vectors for a lane.
+/// Compares numbers of lanes per row and vectors per lane.
 fn shares(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("shares", "How many lanes for a row")?;
     let lines = record::tuning()?;
@@ -206,9 +203,7 @@ fn shares(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("shares.csv", Kind::Computed, &table)
 }
 
-// Tiles ahead.
-
-/// The next tile in registers, the next tiles in shared memory.
+/// Shows the next tile in registers, and the next tiles in shared memory.
 fn ahead(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("ahead", "Tiles ahead")?;
     let ladder = Ladder::read()?;
@@ -236,8 +231,7 @@ fn ahead(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("ahead-speed.csv", Kind::Computed, &table)
 }
 
-/// How many rows are worked on at a time, how many bytes of them are in flight, and what comes of
-/// it.
+/// Shows the number of rows in progress, the bytes of them in flight, and the resulting speed.
 fn flight(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("flight", "Rows at a time")?;
     let (taken, lines) = (record::attrs()?, record::tuning()?);
@@ -253,7 +247,7 @@ fn flight(lesson: &mut Lesson) -> lesson::Result {
         let Ok(choice @ KernelChoice::Wide(config)) = line.engine.parse() else { continue };
         let mine = taken.iter().find(|of| of.kernel == line.engine && of.pass == Pass::Forward);
         let Some(mine) = mine.filter(|_| config.whole) else { continue };
-        // Two arrays: the tiles that are ahead, or else the one that is waited for.
+        // Two arrays: the tiles that are ahead, or else the tile that is waited for.
         let tiles = u64::from(config.ahead.max(1));
         let bytes = u64::from(mine.blocks) * tiles * 8 * config.tile(ElementType::F32);
         let cells = [
@@ -271,7 +265,6 @@ fn flight(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("flight.csv", Kind::Computed, &table)
 }
 
-/// What did not help.
 fn others(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("others", "What else was tried")?;
     let ladder = Ladder::read()?;
@@ -284,7 +277,7 @@ fn others(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("others.csv", Kind::Computed, &table)
 }
 
-/// Rows of whole vectors, and others.
+/// Compares rows of whole vectors with other rows.
 fn any(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("any", "Rows that begin anywhere")?;
     let lines = record::tuning()?;
@@ -319,7 +312,6 @@ fn any(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("any.csv", Kind::Computed, &table)
 }
 
-/// What was tried backward.
 fn backward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("backward", "Backward")?;
     let lines = record::tuning()?;
@@ -355,7 +347,6 @@ fn backward(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("backward.csv", Kind::Computed, &table)
 }
 
-/// The fastest for every type.
 fn types(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("types", "Numbers of 2 to 16 bytes")?;
     let lines = crate::record::types()?;
@@ -397,7 +388,7 @@ fn types(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The addition, beside the recurrence.
+/// Compares the recurrence with the addition that walks along rows.
 fn walk(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("walk", "The last percent")?;
     let ladder = Ladder::read()?;
@@ -414,7 +405,7 @@ fn walk(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// One by one, as a graph, and as one.
+/// Compares single calls, calls as a graph, and one call for all.
 fn calls(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("calls", "Many small calls")?;
     lesson.say(
@@ -432,9 +423,7 @@ fn calls(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("calls.csv", Kind::Computed, &table)
 }
 
-// Where the ladder leads.
-
-/// The fastest at every length, and the ladder as a picture.
+/// Shows the fastest kernel at every length, and the ladder as a picture.
 fn result(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("result", "At every length")?;
     let race = record::race()?;
@@ -481,7 +470,8 @@ fn result(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("ladder.svg", "The ladder", Kind::Computed, &svg)
 }
 
-/// As parts of the roof against the length of a row: short rows by kernel, long ones by step.
+/// Draws fractions of the roof against the length of a row: short rows by kernel, long rows by
+/// step.
 fn figure(race: &Race, ladder: &Ladder) -> lesson::Result<String> {
     let axes = |title, (low, high)| {
         Chart::new(title)
@@ -500,12 +490,12 @@ fn figure(race: &Race, ladder: &Ladder) -> lesson::Result<String> {
     let long = ladder.lengths().into_iter().filter(|&len| len >= 256);
     let long: Vec<usize> = long.collect();
     let mut below = axes("long rows: from pipe to wide, step by step", (0.82, 1.2));
-    // The steps between two kernels have forms of their own, and colours that lead from one to the
-    // other.
+    // The steps between two kernels have different dots, and colours that lead from one kernel to
+    // the other.
     let (pipe, wide) = (kernels::color("pipe"), kernels::color("wide"));
     let steps = ["pipe", "vectors", "blocked", "pieces", "early", "wide"];
     for (step, name) in steps.into_iter().enumerate() {
-        // A block with tiles ahead is far too large for a row that fits into one of them.
+        // A block with tiles ahead is far too large for a row that fits into one tile.
         let least = if name == "early" { 4096 } else { 0 };
         let here = long.iter().filter(|&&len| len >= least);
         let points = here.filter_map(|&len| Some((len as f64, ladder.best(name, len)?.1.ratio)));
@@ -522,12 +512,10 @@ fn figure(race: &Race, ladder: &Ladder) -> lesson::Result<String> {
     plot::grid(&[&above, &below], 1)
 }
 
-// Tables of steps: as parts of the roof, and counted.
-
-/// Lengths that the tables have.
 const CLIMB_LENGTHS: [usize; 6] = [256, 1024, 4096, 16_384, 32_768, 65_536];
 
-/// Of each kernel the fastest size at every length, as a part of the roof; and its size at 4096.
+/// Makes a table of each kernel's fastest size at every length, as a fraction of the roof, with its
+/// size at 4096.
 fn speeds(ladder: &Ladder, names: &[&str]) -> Table {
     let lengths = CLIMB_LENGTHS.map(|len| len.to_string());
     let header = [String::from("kernel")].into_iter().chain(lengths);
@@ -542,11 +530,11 @@ fn speeds(ladder: &Ladder, names: &[&str]) -> Table {
     table
 }
 
-/// What the columns of [`counts`] are.
+/// The explanation of the columns of [`counts`].
 const COLUMNS: &str = "Instructions for each element; requests, shuffles and passes over shared memory for a warp's \
     share of 32 elements; sectors of a load and of a store; barriers for 1000 elements.";
 
-/// What launches cost by the emulator's counters.
+/// Makes a table of launches' costs by the emulator's counters.
 fn counts<'a>(
     launches: impl IntoIterator<Item = (&'a str, Counters)>,
     elements: usize,
@@ -580,7 +568,7 @@ fn counts<'a>(
     Ok(table)
 }
 
-/// A number of the record, or a dash where there is none.
+/// Formats a number of the record, or a dash if there is none.
 fn cell(number: Option<f64>, digits: usize) -> String {
     match number {
         Some(number) if number.is_finite() => format!("{number:.digits$}"),

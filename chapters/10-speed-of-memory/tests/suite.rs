@@ -1,4 +1,4 @@
-//! Chapter 10's tests: one program, linked once.
+//! Chapter 10's tests, in one program so that it is linked once.
 
 mod contract {
     //! Every step of the ladder on every device.
@@ -10,7 +10,7 @@ mod contract {
     use linrec::{Direction, Engine, Options};
     use ndarray::Array2;
 
-    /// Up to just past four tiles.
+    /// Just past four tiles.
     const MAX_LEN: usize = 4100;
 
     #[test]
@@ -39,18 +39,18 @@ mod contract {
     }
 
     #[test]
-    fn what_it_does_not_take_is_refused_with_the_numbers() {
+    fn unsupported_arrays_are_refused_with_the_numbers() {
         let device = linrec::device::Device::simt();
         let kernel = Kernel::new(&device, Rung::shipped(Idea::Pieces)).unwrap();
         let row = Array2::<f32>::zeros((1, 6));
-        let told =
+        let error_with =
             |options| kernel.forward(row.view(), row.view(), &options).unwrap_err().to_string();
-        let error = told(Options::default());
+        let error = error_with(Options::default());
         assert!(
             error.contains("rows of 6 elements") && error.contains("pieces:2x128@simt"),
             "{error}"
         );
-        let error = told(Options { direction: Direction::Reverse, ..Options::default() });
+        let error = error_with(Options { direction: Direction::Reverse, ..Options::default() });
         assert!(error.contains("reverse"), "{error}");
     }
 }

@@ -4,8 +4,8 @@ use linrec::kernels::{KernelChoice, Tuned};
 
 use crate::occupancy::{self, Limits};
 
-/// The most registers that a thread may have so that an SM of these limits holds so many warps, in
-/// blocks of `threads` threads without shared memory; `None` if it cannot.
+/// Returns the largest number of registers per thread with which an SM of these limits holds
+/// `warps` warps, in blocks of `threads` threads without shared memory, or `None` if it cannot.
 // ANCHOR: most_registers
 pub fn most_registers(limits: &Limits, threads: u32, warps: u32) -> Option<u32> {
     (1..=255).rev().find(|&registers| {
@@ -15,23 +15,23 @@ pub fn most_registers(limits: &Limits, threads: u32, warps: u32) -> Option<u32> 
 }
 // ANCHOR_END: most_registers
 
-/// Bytes that have to be in flight at any time, so that a memory of this bandwidth (in units of
-/// 10^9 bytes per second) is kept busy, if each of them takes `nanoseconds` to arrive: Little's
-/// law.
+/// Returns the bytes that must be in flight at any time to keep a memory of this bandwidth (in
+/// units of 10^9 bytes per second) busy, if a request takes `nanoseconds`: Little's law.
 // ANCHOR: little
 pub fn bytes_in_flight(gb_per_s: f64, nanoseconds: f64) -> f64 {
     gb_per_s * nanoseconds
 }
 
-/// The part of [`bytes_in_flight`] that falls to each lane of a GPU with `warps` warps on each of
-/// its `sms`: the bytes that a lane has to have in flight so that the memory is kept busy.
+/// Returns the share of [`bytes_in_flight`] of each lane of a GPU with `warps` warps on each of
+/// `sms` SMs.
 pub fn bytes_for_each_lane(gb_per_s: f64, nanoseconds: f64, sms: u32, warps: u32) -> f64 {
     bytes_in_flight(gb_per_s, nanoseconds) / f64::from(sms * warps * 32)
 }
 // ANCHOR_END: little
 
-/// The one kernel that gives away the least, at the shape where it gives away most, if it has to
-/// serve all the shapes of the rule; and how much that is: 1 means nothing.
+/// Selects the kernel that loses the least at its worst shape if one kernel must serve all shapes
+/// of the rule. Also returns its speed at that shape, as a fraction of the fastest kernel's: 1
+/// means no loss.
 // ANCHOR: one_for_all
 pub fn one_for_all(rule: &[Tuned]) -> Option<(KernelChoice, f64)> {
     let shape = |line: &Tuned| (line.pass.name(), line.num_seqs, line.seq_len);
@@ -44,7 +44,7 @@ pub fn one_for_all(rule: &[Tuned]) -> Option<(KernelChoice, f64)> {
     shapes.dedup();
     let worst = |choice: KernelChoice| -> Option<f64> {
         let mine: Vec<&Tuned> = rule.iter().filter(|line| line.choice == choice).collect();
-        // It has to have been measured everywhere.
+        // A candidate must have been measured at every shape.
         let everywhere = shapes.iter().all(|&at| mine.iter().any(|line| shape(line) == at));
         let parts = mine.iter().map(|line| line.ratio / best(line));
         everywhere.then(|| parts.fold(1.0, f64::min))
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_for_half_of_the_places() {
+    fn registers_for_half_of_the_warp_slots() {
         let h200 = Limits::H200;
         assert_eq!(most_registers(&h200, 256, 64), Some(32));
         assert_eq!(most_registers(&h200, 256, 32), Some(64));
         assert_eq!(most_registers(&h200, 1024, 32), Some(64));
         assert_eq!(most_registers(&h200, 32, 32), Some(64));
-        // Blocks of one warp: there are 32 places.
+        // Blocks of one warp: an SM has 32 block slots.
         assert_eq!(most_registers(&h200, 32, 33), None);
     }
 

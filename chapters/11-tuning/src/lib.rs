@@ -3,8 +3,8 @@
 //! The tools that the page shows, `tour attrs`, `tour tune` and `tour bench`, are in the package
 //! [`bench`](mod@bench).
 //!
-//! - [`occupancy`]: how many blocks an SM holds, by hand.
-//! - [`record`]: what was measured on an H200.
+//! - [`occupancy`]: the number of blocks that an SM holds, computed by hand.
+//! - [`record`]: the measurements of an H200.
 //! - [`exercises`]: the solutions of the page's exercises.
 
 #[cfg(feature = "record")]
@@ -17,6 +17,6 @@ pub mod record;
 #[path = "../story/mod.rs"]
 mod story;
 
-/// This chapter.
+/// The chapter, as the tour runs it.
 #[cfg(feature = "story")]
 pub const CHAPTER: lesson::Chapter = lesson::chapter!(story::run);

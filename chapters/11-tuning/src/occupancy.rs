@@ -1,22 +1,22 @@
-//! How many blocks an SM holds at a time.
+//! Computes the number of blocks that an SM holds at a time.
 
-/// What an SM has room for.
+/// The resources of an SM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Warps, of 32 threads each.
+    /// The number of warp slots, for 32 threads each.
     pub warps: u32,
-    /// Blocks.
+    /// The number of block slots.
     pub blocks: u32,
-    /// 32-bit registers, in four equal parts: a warp lives in one of them.
+    /// The number of 32-bit registers, in four equal parts; a warp uses one part.
     pub registers: u32,
-    /// Bytes of shared memory, for all of its blocks.
+    /// The shared memory for all blocks, in bytes.
     pub shared_bytes: u32,
-    /// Bytes of shared memory that every block takes beside its own.
+    /// The shared memory that every block uses in addition to its own, in bytes.
     pub reserved_bytes: u32,
 }
 
 impl Limits {
-    /// Of an H100 or H200 (compute capability 9.0).
+    /// The limits of an H100 or H200 (compute capability 9.0).
     pub const H200: Limits = Limits {
         warps: 64,
         blocks: 32,
@@ -26,23 +26,23 @@ impl Limits {
     };
 }
 
-/// A warp's registers are given out in units of so many.
+/// The unit in which a warp's registers are allocated.
 const REGISTER_UNIT: u32 = 256;
-/// Bytes of shared memory are given out in units of so many.
+/// The unit in which shared memory is allocated, in bytes.
 const SHARED_UNIT: u32 = 128;
-/// An SM consists of so many parts with registers of their own.
+/// The number of parts of an SM, each with separate registers.
 const PARTS: u32 = 4;
 
-/// What holds the number of blocks down.
+/// The resource that limits the number of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// There are no more warp slots.
+    /// All warp slots are used.
     Warps,
-    /// There are no more places for blocks.
+    /// All block slots are used.
     Blocks,
-    /// There are no more registers.
+    /// All registers are used.
     Registers,
-    /// There is no more shared memory.
+    /// All shared memory is used.
     Shared,
 }
 
@@ -57,8 +57,9 @@ impl std::fmt::Display for Limit {
     }
 }
 
-/// How many blocks of `threads` threads with so many registers each, and so many bytes of shared
-/// memory for a block, an SM holds; and what keeps it from holding one more.
+/// Returns the number of blocks that an SM holds, and the resource that prevents one more. A block
+/// has `threads` threads with `registers` registers each, and `shared_bytes` bytes of shared
+/// memory.
 // ANCHOR: blocks
 pub fn blocks(limits: &Limits, registers: u32, threads: u32, shared_bytes: u32) -> (u32, Limit) {
     let warps = threads.div_ceil(32).max(1);
@@ -86,14 +87,14 @@ mod tests {
         let h200 = Limits::H200;
         assert_eq!(blocks(&h200, 32, 256, 0), (8, Limit::Warps));
         assert_eq!(blocks(&h200, 32, 32, 0), (32, Limit::Blocks));
-        // 40 registers are 1280 of a warp: 12 warps in each of four parts.
+        // 40 registers are 1280 for a warp: 12 warps in each of four parts.
         assert_eq!(blocks(&h200, 40, 128, 0), (12, Limit::Registers));
-        // 33 are given out as 40.
+        // 33 registers are rounded up to 40.
         assert_eq!(blocks(&h200, 33, 128, 0), blocks(&h200, 40, 128, 0));
         assert_eq!(blocks(&h200, 255, 1024, 0), (0, Limit::Registers));
-        // There would be places for two of these, but the registers are full.
+        // There are warp slots for two of these blocks, but not registers.
         assert_eq!(blocks(&h200, 64, 1024, 0), (1, Limit::Registers));
-        // 64 KiB and what is reserved: three of them.
+        // 64 KiB and the reserved bytes: three of these blocks fit.
         assert_eq!(blocks(&h200, 32, 256, 64 << 10), (3, Limit::Shared));
         assert_eq!(blocks(&h200, 32, 64, 227 << 10), (1, Limit::Shared));
         assert_eq!(blocks(&h200, 32, 64, 228 << 10), (0, Limit::Shared));

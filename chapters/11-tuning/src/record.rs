@@ -1,4 +1,4 @@
-//! What was measured on an H200, as it lies in `results/h200`.
+//! Reads the measurements of an H200 in `results/h200`.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use bench::log::{self, Line};
 use bench::{Peer, Race, recorded};
 use linrec::kernels::ElementType;
 
-/// Tables of `tour attrs`.
+/// The tables of `tour attrs`.
 const ATTRS: [&str; 5] = [
     "attrs-ref-f32.csv",
     "attrs-tile-f32.csv",
@@ -17,60 +17,61 @@ const ATTRS: [&str; 5] = [
     "attrs-wide-f32.csv",
 ];
 
-/// The GPU.
+/// The description of the GPU.
 const MACHINE: &str = "machine.csv";
 
-/// The record of `tour tune`: all runs over 13,200 sequences of `f32`; of others the smallest, the
-/// median and the largest (`crates/bench/examples/shorten.rs`).
+/// The record of `tour tune`: all runs over 13,200 sequences of `f32`, and the smallest, median and
+/// largest time of other runs (`crates/bench/examples/shorten.rs`).
 const RUNS: &[u8] = include_bytes!("../results/h200/runs.csv.gz");
 
 /// The record of `tour bench`.
 const BENCH: &[u8] = include_bytes!("../results/h200/bench.csv.gz");
 
-/// What others reach: quoted, with its source.
+/// Quoted speeds of other implementations, with their sources.
 const PEERS: &str = "peers.csv";
 
 const H200: &str = include_str!("../results/h200/tables.json");
 
-/// What every configuration takes.
+/// Reads the resources that every configuration uses.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn attrs() -> lesson::Result<Vec<Taken>> {
     let read = |file| Taken::read(&recorded::table(H200, file)?);
     let tables: lesson::Result<Vec<_>> = ATTRS.into_iter().map(read).collect();
     Ok(tables?.concat())
 }
 
-/// A property of the GPU by the name of its column; empty if it was not recorded.
+/// Returns a property of the GPU by the name of its column, or an empty string if it was not
+/// recorded.
 pub fn machine(column: &str) -> String {
     let table = recorded::table(H200, MACHINE).and_then(|csv| Table::read(&csv));
     let row = table.iter().flat_map(Table::rows).next();
     row.and_then(|row| row.get(column)).unwrap_or_default().to_owned()
 }
 
-/// Every configuration at every length, of 13,200 sequences of `f32`.
+/// Reads every configuration at every length, for 13,200 sequences of `f32`.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn tuning() -> lesson::Result<Vec<Line>> {
     let many = |line: &Line| (line.num_seqs, line.element) == (13_200, ElementType::F32);
     runs(many)
 }
 
-/// All that was tuned in `f32`, over numbers of sequences and lengths.
+/// Reads all configurations in `f32`, over numbers of sequences and lengths.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn plane() -> lesson::Result<Vec<Line>> {
     let of = |line: &Line| line.element == ElementType::F32;
     runs(of)
 }
 
-/// Those lines of the record. It is long, and is read once.
+/// Returns the wanted lines of the record. The record is long, so it is parsed once.
 fn runs(are_wanted: impl Fn(&Line) -> bool) -> lesson::Result<Vec<Line>> {
     static ALL: LazyLock<Result<Vec<Line>, String>> = LazyLock::new(|| {
         let lines = recorded::text(RUNS).and_then(|csv| log::read(&csv));
@@ -80,20 +81,20 @@ fn runs(are_wanted: impl Fn(&Line) -> bool) -> lesson::Result<Vec<Line>> {
     Ok(all.iter().filter(|line| are_wanted(line)).cloned().collect())
 }
 
-/// The fastest of each kernel beside the roof.
+/// Reads the race of each kernel's fastest configuration against the roof.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn race() -> lesson::Result<Race> {
     Race::read(&recorded::text(BENCH)?)
 }
 
-/// The peers with 13,200 sequences.
+/// Reads the peers with 13,200 sequences.
 ///
 /// # Errors
 ///
-/// A sentence, if the record cannot be read.
+/// Returns an error if the record cannot be read.
 pub fn peers() -> lesson::Result<Vec<Peer>> {
     let peers = Peer::read(&recorded::table(H200, PEERS)?)?.into_iter();
     Ok(peers.filter(|peer| peer.num_seqs == 13_200).collect())
@@ -105,7 +106,7 @@ mod tests {
     use linrec::kernels::Pass;
 
     #[test]
-    fn everything_that_is_recorded_can_be_read() {
+    fn every_record_can_be_read() {
         attrs().unwrap();
         assert!(tuning().unwrap().len() < plane().unwrap().len());
         race().unwrap();

@@ -1,4 +1,12 @@
-//! What was raced: the kernels beside their peers, the rule, the CPU, and this machine.
+//! The races of chapter 11: the kernels and their peers, the library's rule, the CPU, and this
+//! machine.
+//!
+//! Speeds of different machines and programs can be compared only as ratios to an addition in the
+//! same run. This part therefore shows the record of `tour bench` as fractions of the roof, and
+//! quotes the peers in the same way. It then shows the kernels that the rule selects, and measures
+//! vectors and threads on this machine's processor and the library's choice on its GPU, if it has
+//! one. `cargo xtask record --check` compares the values from records, but not the times of this
+//! machine.
 
 use bench::field::{Field, Roof, Runner};
 use bench::turns::in_turns;
@@ -13,7 +21,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use super::{NOTHING, cell};
 use crate::record;
 
-/// The record of `tour bench`, as tables and as a figure.
+/// Shows the record of `tour bench`, as tables and as a figure.
 pub(super) fn race(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("race", "Every kernel beside the roof")?;
     let record = record::race()?;
@@ -47,9 +55,7 @@ pub(super) fn race(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("bench.svg", "Every kernel beside the roof", Kind::Computed, &svg)
 }
 
-// Beside others, as ratios to an addition in each one's own run.
-
-/// Who is compared: a part of the name in the record, and a column.
+/// The compared peers: a part of the name in the record, and the column's name.
 const PEERS: [(&str, &str); 5] = [
     ("CUDA ref", "post: ref"),
     ("CUDA pipe default", "post: pipe, default"),
@@ -58,7 +64,7 @@ const PEERS: [(&str, &str); 5] = [
     ("accelerated-scan", "accelerated-scan"),
 ];
 
-/// One row for each length: theirs to their addition, ours to our roof.
+/// Shows one row for each length: theirs relative to their addition, ours relative to our roof.
 pub(super) fn peers(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("peers", "Beside others")?;
     let (peers, race) = (record::peers()?, record::race()?);
@@ -98,7 +104,7 @@ pub(super) fn peers(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// A peer's speed as a part of the addition's in its own record.
+/// Returns a peer's speed as a fraction of the addition's in its own record.
 fn quoted(peers: &[Peer], pass: Pass, len: usize, part: &str) -> Option<f64> {
     let speed = |pass: Pass, part: &str| {
         let mut mine = peers.iter().filter(|peer| peer.pass == pass && peer.seq_len == len);
@@ -107,7 +113,7 @@ fn quoted(peers: &[Peer], pass: Pass, len: usize, part: &str) -> Option<f64> {
     Some(speed(pass, part)? / speed(Pass::Forward, "torch.add")?)
 }
 
-/// From which to which part of the addition the post's best pipe reaches.
+/// Formats the smallest and the largest fraction of the addition that the post's best pipe reaches.
 fn of_the_post(peers: &[Peer]) -> String {
     let lengths = LENGTHS.iter();
     let all: Vec<f64> =
@@ -117,9 +123,7 @@ fn of_the_post(peers: &[Peer]) -> String {
     format!("{:.0} to {:.0} %", 100.0 * least, 100.0 * most)
 }
 
-// The rule by which the library picks.
-
-/// What the library takes for some shapes.
+/// Shows the library's choice for some shapes.
 pub(super) fn pick(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("pick", "The rule")?;
     let rule = Tuned::measured();
@@ -163,12 +167,10 @@ pub(super) fn pick(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// What vectors and threads buy on this machine's processor.
-
-/// Elements of arrays that stay in a core's cache, and of arrays that do not fit into any.
+/// The number of elements of arrays that stay in a core's cache, and of arrays that fit into no
+/// cache.
 const SIZES: [(&str, usize); 2] = [("in cache", 1 << 15), ("in memory", 1 << 24)];
 
-/// What vectors and threads buy.
 pub(super) fn cpu(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cpu", "On the processor")?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -183,7 +185,7 @@ pub(super) fn cpu(lesson: &mut Lesson) -> lesson::Result {
         for simd in Simd::ALL.into_iter().rev() {
             let Some(cpu) = Cpu::new().with_simd(simd) else { continue };
             for single in [true, false] {
-                // Threads have nothing to do for arrays that one core has in its cache.
+                // More threads do not help with arrays in one core's cache.
                 if !single && elements == SIZES[0].1 {
                     continue;
                 }
@@ -203,13 +205,13 @@ pub(super) fn cpu(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("cpu.csv", Kind::Timed, &table)
 }
 
-/// Seconds of the engine and of its roof.
+/// Measures the seconds of the engine and of its roof.
 fn race_cpu(cpu: &Cpu, elements: usize) -> Result<[f64; 2], Error> {
     let (x, c) = (vec![1.0_f32; elements], vec![0.5_f32; elements]);
     let (mut y, mut sums) = (vec![0.0_f32; elements], vec![0.0_f32; elements]);
     let shape = (elements / 1024, 1024);
     let options = Options::default();
-    // As often as it takes for a few milliseconds.
+    // Repeats until a measurement takes a few milliseconds.
     let repeats = (1_usize << 22).div_ceil(elements);
     let view = |array| ArrayView2::from_shape(shape, array).map_err(|_| too_large(elements));
     let (x_rows, c_rows) = (view(&x[..])?, view(&c[..])?);
@@ -239,12 +241,9 @@ fn too_large(elements: usize) -> Error {
     Error::OutOfMemory { operation: "forward", bytes: 4 * elements }
 }
 
-// What can be found out on this machine.
-
-/// Runs of each.
 const RUNS: usize = 9;
 
-/// On a GPU the library's choice beside the roof; elsewhere, how to count.
+/// On a GPU, compares the library's choice with the roof; elsewhere, explains how to count.
 pub(super) fn here(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.step("here", "On this machine")?;
     if device.is_simt() {
@@ -295,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_posts_pipe_beside_its_addition() {
+    fn the_posts_pipe_is_a_fraction_of_its_addition() {
         assert_eq!(of_the_post(&record::peers().unwrap()), "39 to 81 %");
         let ratio =
             quoted(&record::peers().unwrap(), Pass::Forward, 65_536, "CUDA pipe best").unwrap();

@@ -1,4 +1,11 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 11: finds the fastest configuration, and how much the choice matters.
+//!
+//! The story first shows the resources of compiled kernels: the driver's attributes, spills,
+//! declarations in PTX, and occupancy by hand. It checks the shipped configurations and shows the
+//! fastest ones at each length on an H200. Then it compares the memory's data sheet with the roofs,
+//! measures an empty launch, and asks which counter predicts a time. The modules `measured` and
+//! `plane` show the races and the rule over shapes. `cargo xtask record --check` compares the
+//! checks and values of a run with the committed record.
 
 mod measured;
 mod plane;
@@ -15,13 +22,12 @@ use linrec::kernels::{ElementType, KernelChoice, Memcode, Pass, PipeConfig, Tile
 use crate::occupancy::{self, Limits};
 use crate::record;
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     let device = Device::auto()?;
     lesson.engine(&format!("ref, tile, pipe, rows, wide@{}, cpu", device.label()));
     attributes(lesson)?;
     ptx(lesson)?;
-    room(lesson)?;
+    blocks_that_fit(lesson)?;
     judged(lesson)?;
     best(lesson)?;
     bandwidth(lesson)?;
@@ -36,9 +42,7 @@ pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     measured::here(lesson, &device)
 }
 
-// What the driver says of compiled kernels.
-
-/// Tiles of 4 to 32 elements a thread, at the smallest and the largest block.
+/// Shows tiles of 4 to 32 elements per thread, with the smallest and the largest block.
 fn attributes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("attributes", "What a kernel takes")?;
     let taken = record::attrs()?;
@@ -87,7 +91,7 @@ fn registers(taken: &Taken) -> String {
     }
 }
 
-/// Which configurations spill.
+/// Shows the configurations that spill.
 fn spills(lesson: &mut Lesson, taken: &[Taken]) -> lesson::Result {
     lesson.step("spills", "What does not fit")?;
     let spilling: Vec<&Taken> = taken.iter().filter(|taken| taken.local_bytes > 0).collect();
@@ -122,7 +126,6 @@ fn spills(lesson: &mut Lesson, taken: &[Taken]) -> lesson::Result {
     Ok(())
 }
 
-/// What PTX alone says.
 fn ptx(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("ptx", "What PTX says of it")?;
     lesson.say(
@@ -133,8 +136,8 @@ fn ptx(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("ptx.csv", Kind::Computed, &table)
 }
 
-/// Compares the rule with the record, and shows what each limit does.
-fn room(lesson: &mut Lesson) -> lesson::Result {
+/// Compares the computed occupancy with the record, and shows the effect of each limit.
+fn blocks_that_fit(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("occupancy", "How many blocks fit")?;
     lesson.say(
         "An SM of an H200 has 64 warp slots, room for 32 blocks, 65536 registers and 228 KiB of shared memory. \
@@ -180,9 +183,7 @@ fn room(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// The fastest configurations, as recorded.
-
-/// First the errors, of the shipped configurations, here.
+/// Checks the errors of the shipped configurations on this machine.
 fn judged(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("judged", "First, is it right?")?;
     lesson.say(
@@ -201,7 +202,7 @@ fn judged(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The tables of the post, of an H200.
+/// Shows the post's tables for an H200.
 fn best(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("best", "The fastest at each length")?;
     let lines = record::tuning()?;
@@ -230,7 +231,7 @@ fn table(lines: &[Line], kernel: &str, pass: Pass) -> Table {
     table
 }
 
-/// The lines of a kernel at a length.
+/// Returns the lines of a kernel at a length.
 fn of<'a>(
     lines: &'a [Line],
     kernel: &str,
@@ -244,14 +245,12 @@ fn of<'a>(
     })
 }
 
-/// The fastest of them.
+/// Returns the fastest of a kernel's lines at a length.
 fn fastest<'a>(lines: &'a [Line], kernel: &str, pass: Pass, seq_len: usize) -> Option<&'a Line> {
     of(lines, kernel, pass, seq_len).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
 }
 
-// What a launch costs, and what the memory can do.
-
-/// The memory's speed by its data sheet, and the roofs that were measured.
+/// Compares the memory's speed by its data sheet with the measured roofs.
 fn bandwidth(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bandwidth", "What the memory can do")?;
     let race = record::race()?;
@@ -291,15 +290,14 @@ fn bandwidth(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Bytes per second, in units of 10^9, of a path of so many bits at so many MHz, with two transfers
-/// a clock.
+/// Returns the throughput, in units of 10^9 bytes per second, of a bus of `bits` bits at `mhz` MHz
+/// with two transfers per clock cycle.
 // ANCHOR: theoretical
 fn theoretical(bus_bits: Option<f64>, clock_mhz: Option<f64>) -> Option<f64> {
     Some(bus_bits? / 8.0 * 2.0 * clock_mhz? * 1e6 / 1e9)
 }
 // ANCHOR_END: theoretical
 
-/// Kernels that do nothing.
 fn empty(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("empty", "The price of a launch")?;
     let race = record::race()?;
@@ -350,9 +348,8 @@ fn empty(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// How much the choice matters.
-
-/// What one configuration for all lengths gives away, and how many are nearly as good as the best.
+/// Shows the loss of one configuration for all lengths, and the number of configurations that are
+/// nearly as good as the best.
 fn choice(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("choice", "How much the choice matters")?;
     let lines = record::tuning()?;
@@ -403,10 +400,10 @@ fn choice(lesson: &mut Lesson) -> lesson::Result {
             .flat_map(move |&len| {
                 let mine = of(lines, "pipe", Pass::Forward, len);
                 let ending = ending.clone();
-                // Beside each other, so that none hides another.
-                let beside = [0.92, 1.0, 1.08][number % 3];
+                // The points are shifted sideways so that none hides another.
+                let shift = [0.92, 1.0, 1.08][number % 3];
                 mine.filter(move |line| line.engine.ends_with(&ending))
-                    .map(move |line| (beside * len as f64, line.ratio))
+                    .map(move |line| (shift * len as f64, line.ratio))
             })
             .collect()
     };
@@ -423,8 +420,8 @@ fn choice(lesson: &mut Lesson) -> lesson::Result {
     lesson.figure("choice.svg", "Every configuration of the pipe kernel", Kind::Computed, &svg)
 }
 
-/// A configuration of the pipe kernel; where sequences are so short that a smaller block is the
-/// same launch, that one was measured in its place.
+/// Finds a configuration of the pipe kernel. For short sequences, a smaller block is the same
+/// launch and was measured in its place.
 fn same_launch<'a>(lines: &[&'a Line], name: &str) -> Option<&'a Line> {
     let (elems, rest) = name.split_once('x')?;
     let (threads, memcode) = rest.split_once(':')?;
@@ -439,12 +436,10 @@ fn same_launch<'a>(lines: &[&'a Line], name: &str) -> Option<&'a Line> {
     None
 }
 
-// Which counter predicts which time.
-
-/// Lengths at which counters and times are compared.
+/// The lengths at which counters and times are compared.
 const LENGTHS: [usize; 3] = [16, 256, 4096];
 
-/// The counters of the shipped kernels beside their times on the H200.
+/// Compares the counters of the shipped kernels with their times on the H200.
 fn counters(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("counters", "Counters beside times")?;
     let lines = record::tuning()?;
@@ -460,7 +455,7 @@ fn counters(lesson: &mut Lesson) -> lesson::Result {
     for seq_len in LENGTHS {
         let mut all: Vec<(PerElement, Option<f64>)> = Vec::new();
         for choice in KernelChoice::shipped(ElementType::F32) {
-            // What shares rows out among blocks is for few of them.
+            // Kernels that divide rows among blocks are for few rows.
             let (is_short, is_shared) = (
                 choice.max_len(ElementType::F32).is_some_and(|most| seq_len as u64 > most),
                 choice.geometry(ElementType::F32, Pass::Forward, 32, 1).shared_out.is_some(),
@@ -503,11 +498,11 @@ const COUNTERS: [fn(&PerElement) -> f64; 7] = [
     |counted| counted.barriers,
 ];
 
-/// The time of a configuration as a multiple of the roof's; of the smallest block that is the same
-/// launch.
+/// Returns the time of a configuration as a multiple of the roof's, or the time of the smallest
+/// block that is the same launch.
 fn time(lines: &[Line], choice: KernelChoice, seq_len: usize) -> Option<f64> {
     let element = ElementType::F32;
-    // Blocks that would have more threads than the sequence needs are the same launch.
+    // Blocks with more threads than the sequence needs are the same launch.
     let launch = |choice: KernelChoice| match choice {
         KernelChoice::Tile(TileConfig { max_elems_per_thread, memcode, .. })
         | KernelChoice::Pipe(PipeConfig { max_elems_per_thread, memcode, .. }) => {
@@ -526,8 +521,8 @@ fn time(lines: &[Line], choice: KernelChoice, seq_len: usize) -> Option<f64> {
     here.filter(|line| line.num_seqs == 13_200).find(same).map(|line| 1.0 / line.ratio)
 }
 
-/// Spearman's rank correlation of pairs; `None` of fewer than three, or if one side is all the
-/// same.
+/// Computes Spearman's rank correlation of pairs, or `None` if there are fewer than three pairs or
+/// one side is constant.
 // ANCHOR: ranks
 fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     if pairs.len() < 3 {
@@ -543,7 +538,7 @@ fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| sum(&a, &b) / spread)
 }
 
-/// The place of each value in the order of all, from 0; equal ones share the mean of their places.
+/// Returns the rank of each value, from 0; equal values share their mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|other| *other < value).count() as f64;
@@ -554,7 +549,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 }
 // ANCHOR_END: ranks
 
-/// A number of the record, or a dash where there is none yet.
+/// Formats a number of the record, or a dash if it is missing.
 fn cell(number: Option<f64>, digits: usize) -> String {
     match number {
         Some(number) if number.is_finite() => format!("{number:.digits$}"),
@@ -562,7 +557,7 @@ fn cell(number: Option<f64>, digits: usize) -> String {
     }
 }
 
-/// Said where the record has nothing.
+/// The sentence for a missing record.
 const NOTHING: &str = "Nothing of this has been recorded yet.";
 
 #[cfg(test)]
@@ -578,13 +573,13 @@ mod tests {
     }
 
     #[test]
-    fn orders_agree_or_do_not() {
+    fn rank_correlation_of_equal_and_opposite_orders() {
         let of = |pairs: &[(f64, f64)]| rank_correlation(pairs);
         assert_eq!(of(&[(1.0, 10.0), (2.0, 11.0), (9.0, 500.0)]), Some(1.0));
         assert_eq!(of(&[(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]), Some(-1.0));
         assert_eq!(of(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
         assert_eq!(of(&[(1.0, 1.0), (2.0, 2.0)]), None);
-        // Two that share a place: ranks 0.5, 0.5, 2 against 0, 1, 2.
+        // Two values that share a rank: ranks 0.5, 0.5, 2 against 0, 1, 2.
         let shared = of(&[(1.0, 1.0), (1.0, 2.0), (3.0, 3.0)]).unwrap();
         assert!((shared - 0.75_f64.sqrt()).abs() < 1e-12, "{shared}");
     }

@@ -1,4 +1,11 @@
-//! The kernel that the rule picks, over numbers of sequences and lengths.
+//! The kernels that the rule selects, over numbers of sequences and lengths.
+//!
+//! The other steps of the chapter have many sequences. With few of them, the fastest kernel depends
+//! on both numbers, so this part shows the whole plane: as a table, as a picture in which the
+//! colour is the fraction of the roof, and as a search for cliffs. A cliff is a shape that is much
+//! slower than both of its neighbours, so it would suggest that the rule lacks a kernel there. All
+//! numbers come from the record of `tour tune`. `cargo xtask record --check` compares the checks
+//! and values with the committed run.
 
 use bench::log::Line;
 use lesson::plot::sketch::{GREY, left, middle};
@@ -10,7 +17,7 @@ use plotters::prelude::*;
 use super::{NOTHING, cell};
 use crate::record;
 
-/// A shape that was measured, and what the library takes there.
+/// A measured shape and the library's choice for it.
 struct Picked {
     shape: (usize, usize),
     choice: KernelChoice,
@@ -24,11 +31,11 @@ impl Picked {
     }
 }
 
-/// Lengths of many rows that are shown beside the few ones: the longest.
+/// The longest length of many rows that is shown next to few rows.
 const LONGEST: usize = 65_536;
 
-/// What the rule takes at the shapes of the plane: those of few sequences, and as long ones of
-/// many.
+/// Returns the rule's choices at the shapes of the plane: few sequences, and many sequences of the
+/// same lengths.
 fn picked(lines: &[Line], pass: Pass) -> Vec<Picked> {
     let is_few = |line: &&Line| line.num_seqs < 13_200;
     let mut lengths: Vec<usize> = lines.iter().filter(is_few).map(|line| line.seq_len).collect();
@@ -56,9 +63,9 @@ fn picked(lines: &[Line], pass: Pass) -> Vec<Picked> {
     shapes.into_iter().filter_map(at).collect()
 }
 
-/// How far below the lower of its two neighbours a place is, along lengths or along numbers of
-/// sequences: its part of that neighbour, with the place. At the ends there is but one neighbour,
-/// and no dip.
+/// Compares each place with its two neighbours, along lengths and along numbers of sequences.
+/// Returns its ratio to the slower neighbour, with the place. The ends have only one neighbour and
+/// are left out.
 // ANCHOR: dips
 fn dips(all: &[Picked]) -> Vec<(f64, &Picked)> {
     let mut found = Vec::new();
@@ -79,7 +86,7 @@ fn dips(all: &[Picked]) -> Vec<(f64, &Picked)> {
 }
 // ANCHOR_END: dips
 
-/// The figure, the table, and the check that there is no cliff.
+/// Shows the figure and the table, and checks that there is no cliff.
 pub(super) fn few(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("few", "Few and long rows")?;
     let lines = record::plane()?;
@@ -113,7 +120,6 @@ pub(super) fn few(lesson: &mut Lesson) -> lesson::Result {
     cliffs(lesson, [&forward, &backward])
 }
 
-/// Numbers that the page quotes.
 fn values(lesson: &mut Lesson, lines: &[Line], forward: &[Picked]) {
     let row = |len: usize| forward.iter().find(|one| one.shape == (1, len));
     let million = row(1 << 20);
@@ -153,10 +159,10 @@ fn values(lesson: &mut Lesson, lines: &[Line], forward: &[Picked]) {
     }
 }
 
-/// Steps in all from which on bytes take most of the time.
+/// The total number of steps from which on bytes take most of the time.
 const MANY_STEPS: usize = 1 << 20;
 
-/// No place is far below both of its neighbours, or it is said which.
+/// Checks that no place is far below both of its neighbours, and names the exceptions.
 fn cliffs(lesson: &mut Lesson, both: [&[Picked]; 2]) -> lesson::Result {
     lesson.step("cliffs", "No cliff between")?;
     let (mut table, mut looked_at) =
@@ -229,8 +235,8 @@ impl Panel for Plane<'_> {
                 continue;
             };
             let corners = [(x(column), y(row)), (x(column + 1) - 2, y(row + 1) - 2)];
-            // Nothing of the colour at a third of the roof, most of it at the roof; text has to be
-            // read on either.
+            // The colour is transparent at a third of the roof and strongest at the roof, where
+            // text must still be legible.
             let strength = (0.7 * (one.ratio - 0.3) / 0.7).clamp(0.0, 0.7);
             area.draw(&Rectangle::new(corners, COLORS[0].mix(strength).filled()))?;
             area.draw(&Rectangle::new(corners, GREY.stroke_width(1)))?;
@@ -251,7 +257,7 @@ impl Panel for Plane<'_> {
     }
 }
 
-/// A length in units of 1024 and of 1024 times 1024.
+/// Formats a length in units of 1024 or of 1024 times 1024.
 fn length(len: usize) -> String {
     match len {
         len if len.is_multiple_of(1 << 20) => format!("{} Mi", len >> 20),
@@ -278,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_rule_picks_was_measured_there() {
+    fn every_choice_of_the_rule_was_measured() {
         let lines = record::plane().unwrap();
         for pass in Pass::ALL {
             let mut few: Vec<_> = lines

@@ -1,13 +1,14 @@
-//! Measures every way to one long sequence beside the roof, on a GPU:
+//! Measures every way to compute one long sequence against the roof, on a GPU:
 //!
 //! ```text
-//! cargo run --release -p ch12-one-long-sequence --example long -- --csv chapters/12-one-long-sequence/results/h200/long.csv
+//! cargo run --release -p ch12-one-long-sequence --example long -- \
+//!     --csv chapters/12-one-long-sequence/results/h200/long.csv
 //! cargo xtask pack chapters/12-one-long-sequence/results/h200
 //! ```
 //!
-//! First each is held to the contract. Then, at every length, all take turns, each after the caches
-//! have been overwritten; every run is a line of the record. The ways of the chapter are compiled
-//! for tiles of 8192, so it wants NVRTC.
+//! First, every way must pass the test contract. Then, at every length, all of them take turns, and
+//! the caches are overwritten before each run; every run is a line of the record. The ways of the
+//! chapter are compiled for tiles of 8192 steps, which needs NVRTC.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,14 +26,14 @@ use linrec::kernels::{KernelChoice, Pass};
 use linrec::reference::{self, Rounding};
 use linrec::{Engine, Options};
 
-/// The library's: two sizes of each that shares the sequence, and the best with a block for each
-/// row.
+/// The library's kernels: two sizes of waves, a size of once, and the best kernel with a block for
+/// each row.
 const FORWARD: [&str; 4] = ["waves:4x288", "waves:4x352:a4", "once:4x512", "wide:4x512:a2:w"];
 const BACKWARD: [&str; 4] = ["waves:4x288", "waves:4x352:a4", "once:4x512", "wide:4x512:a1:w"];
 /// Tiles of 8192 steps, in registers.
 const SIZE: Size = Size { vectors: 4, threads: 512 };
 
-/// Measures every way to one long sequence beside the roof.
+/// Measures every way to compute one long sequence against the roof.
 #[derive(Parser)]
 struct Cli {
     /// Kernels of the library, forward
@@ -44,13 +45,13 @@ struct Cli {
     /// Lengths of the sequence, as powers of two
     #[arg(long, value_delimiter = ',', default_value = "16,18,20,22,24,26,28,30")]
     powers: Vec<u32>,
-    /// Measurements of each, at least
+    /// Smallest number of measurements of each way
     #[arg(long, default_value_t = 9)]
     runs: usize,
-    /// Compiles and checks, and measures nothing
+    /// Compile and check, but measure nothing
     #[arg(long)]
     check_only: bool,
-    /// Writes every measurement to this file
+    /// Write every measurement to this file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
@@ -97,7 +98,7 @@ fn run(cli: &Cli) -> lesson::Result {
     Ok(())
 }
 
-/// Whether a sequence of hundreds of tiles is right, some launches in a row.
+/// Checks a sequence of hundreds of tiles in several launches in a row.
 fn many_tiles(kernel: &Kernel) -> lesson::Result {
     let seq_len = 300 * SIZE.steps() + 77;
     let (inputs, coeffs) = bench::draw::near_one((1, seq_len), 12);
@@ -109,7 +110,7 @@ fn many_tiles(kernel: &Kernel) -> lesson::Result {
         let outputs = kernel.forward(x, c, &options)?.outputs;
         let mut errors = outputs.iter().zip(&exact).zip(&bound);
         let wrong = errors.position(|((&y, exact), bound)| {
-            // Written so that NaN is wrong.
+            // This comparison makes NaN wrong.
             let right = (f64::from(y) - exact).abs() <= *bound;
             !right
         });
@@ -121,7 +122,7 @@ fn many_tiles(kernel: &Kernel) -> lesson::Result {
     Ok(())
 }
 
-/// Whether results keep to their bounds.
+/// Turns a report with failures into an error.
 fn check(report: contract::Report) -> lesson::Result {
     if report.passed() { Ok(()) } else { Err(report.to_string().into()) }
 }

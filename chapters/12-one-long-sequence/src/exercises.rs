@@ -2,17 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// What a piece of the sequence does: it takes the state y to y * coeff + state.
+/// The effect of a piece of the sequence: it maps the state y to y * coeff + state.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Transition {
-    /// What the state is multiplied by.
+    /// The factor of the state.
     pub coeff: f32,
-    /// What is added.
+    /// The summand.
     pub state: f32,
 }
 
 impl Transition {
-    /// What a piece with these inputs and coefficients does.
+    /// Returns the transition of a piece with these inputs and coefficients.
     pub fn of(inputs: &[f32], coeffs: &[f32]) -> Transition {
         let start = Transition { coeff: 1.0, state: 0.0 };
         inputs.iter().zip(coeffs).fold(start, |upto, (&x, &c)| Transition {
@@ -21,15 +21,15 @@ impl Transition {
         })
     }
 
-    /// The state after the piece.
+    /// Returns the state after the piece.
     pub fn apply(self, state: f32) -> f32 {
         state.mul_add(self.coeff, self.state)
     }
 }
 
-/// The part of the roof's speed that a chained scan reaches at most: tiles of so many steps at 12
-/// bytes each, a state that takes `hop_ns` nanoseconds from one block to the next, and a memory
-/// that moves so many GB/s.
+/// Returns the largest fraction of the roof's speed that a chained scan can reach. Tiles have
+/// `tile` steps of 12 bytes each, a state takes `hop_ns` nanoseconds from one block to the next,
+/// and the memory moves `gb_per_s` GB/s.
 // ANCHOR: chain
 pub fn chained_at_most(tile: usize, hop_ns: f64, gb_per_s: f64) -> f64 {
     // GB/s are bytes per nanosecond.
@@ -38,28 +38,29 @@ pub fn chained_at_most(tile: usize, hop_ns: f64, gb_per_s: f64) -> f64 {
 }
 // ANCHOR_END: chain
 
-/// What can be found in a tile's place.
+/// The content of a tile's slot.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Told {
-    /// Nothing yet.
+pub enum Message {
+    /// Nothing has been published yet.
     Nothing,
-    /// What the tile alone does.
+    /// The transition of the tile alone.
     Aggregate(Transition),
-    /// The state after it.
+    /// The state after the tile.
     Prefix(f32),
 }
 
-/// The state before tile `tile`, by what the tiles before it have told, and how many tiles back a
-/// state was found (the beginning of the sequence is behind tile 0). `None` if it has to wait.
+/// Returns the state before tile `tile`, from the messages of the tiles before it, and how many
+/// tiles back a state was found (the beginning of the sequence is before tile 0). Returns `None` if
+/// the tile must wait.
 // ANCHOR: look_back
-pub fn look_back(told: &[Told], tile: usize, initial: f32) -> Option<(f32, usize)> {
+pub fn look_back(messages: &[Message], tile: usize, initial: f32) -> Option<(f32, usize)> {
     let mut between = Vec::new();
     let mut found = (initial, tile + 1);
-    for (back, told) in (1..).zip(told[..tile].iter().rev()) {
-        match *told {
-            Told::Nothing => return None,
-            Told::Aggregate(does) => between.push(does),
-            Told::Prefix(state) => {
+    for (back, message) in (1..).zip(messages[..tile].iter().rev()) {
+        match *message {
+            Message::Nothing => return None,
+            Message::Aggregate(does) => between.push(does),
+            Message::Prefix(state) => {
                 found = (state, back);
                 break;
             }
@@ -70,7 +71,7 @@ pub fn look_back(told: &[Told], tile: usize, initial: f32) -> Option<(f32, usize
 }
 // ANCHOR_END: look_back
 
-/// A chained scan by threads of the processor; its places can be used again and again.
+/// A chained scan by threads of the processor. Its words can be reused without clearing.
 // ANCHOR: words
 #[derive(Debug)]
 pub struct Chained {
@@ -80,15 +81,15 @@ pub struct Chained {
 }
 
 impl Chained {
-    /// For sequences of up to `most` steps, in tiles of `tile` steps.
+    /// Makes a scan for sequences of up to `most` steps, in tiles of `tile` steps.
     pub fn new(tile: usize, most: usize) -> Chained {
         let tile = tile.max(1);
         let words = (0..most.div_ceil(tile)).map(|_| AtomicU64::new(0)).collect();
         Chained { tile, epoch: 0, words }
     }
 
-    /// The outputs, from zero, by so many threads; `inputs` and `coeffs` are of equal length,
-    /// `most` at most.
+    /// Computes the outputs from zero on `threads` threads. `inputs` and `coeffs` must have equal
+    /// lengths of at most `most`.
     pub fn outputs(&mut self, inputs: &[f32], coeffs: &[f32], threads: usize) -> Vec<f32> {
         self.epoch += 1;
         let (tile, epoch, words) = (self.tile, self.epoch, &self.words);
@@ -143,35 +144,36 @@ mod tests {
 
     #[test]
     fn a_chain_is_as_fast_as_its_hops() {
-        // A tile of 8192 steps is 98,304 bytes: at 4300 GB/s some 22.9 ns.
+        // A tile of 8192 steps has 98,304 bytes: at 4300 GB/s about 22.9 ns.
         let most = chained_at_most(8192, 1000.0, 4300.0);
         assert!((most - 0.0229).abs() < 1e-4, "{most}");
         assert_eq!(chained_at_most(1 << 20, 1000.0, 4300.0), 1.0);
     }
 
     #[test]
-    fn looking_back_waits_for_nothing_behind_a_state() {
+    fn looking_back_stops_at_the_nearest_state() {
         let pieces: Vec<Transition> =
             (0..6_u8).map(|i| Transition { coeff: 0.5, state: f32::from(i) }).collect();
         let mut states = vec![4.0];
         for piece in &pieces {
             states.push(piece.apply(states[states.len() - 1]));
         }
-        // Everything that can have been told: of each tile nothing, an aggregate, a state.
+        // All combinations of messages: for each tile nothing, an aggregate, or a state.
         for case in 0..3_usize.pow(6) {
-            let told: Vec<Told> = (0..6)
+            let messages: Vec<Message> = (0..6)
                 .map(|i| match case / 3_usize.pow(i) % 3 {
-                    0 => Told::Nothing,
-                    1 => Told::Aggregate(pieces[i as usize]),
-                    _ => Told::Prefix(states[i as usize + 1]),
+                    0 => Message::Nothing,
+                    1 => Message::Aggregate(pieces[i as usize]),
+                    _ => Message::Prefix(states[i as usize + 1]),
                 })
                 .collect();
             for tile in 0..=6 {
-                let state = told[..tile].iter().rposition(|told| matches!(told, Told::Prefix(_)));
+                let state =
+                    messages[..tile].iter().rposition(|one| matches!(one, Message::Prefix(_)));
                 let begin = state.map_or(0, |state| state + 1);
-                let waits = told[begin..tile].contains(&Told::Nothing);
-                let found = look_back(&told, tile, 4.0);
-                assert_eq!(found.is_none(), waits, "{told:?}, {tile}");
+                let waits = messages[begin..tile].contains(&Message::Nothing);
+                let found = look_back(&messages, tile, 4.0);
+                assert_eq!(found.is_none(), waits, "{messages:?}, {tile}");
                 if let Some((state, back)) = found {
                     assert_eq!((state, back), (states[tile], tile + 1 - begin));
                 }
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_give_the_bits_of_one_thread_again_and_again() {
+    fn repeated_runs_on_any_threads_give_the_same_bits() {
         let mut chained = Chained::new(100, 5000);
         for (round, seq_len) in [5000, 4999, 1, 0, 777].into_iter().enumerate() {
             let (inputs, coeffs) = near_one((1, seq_len), round as u64);

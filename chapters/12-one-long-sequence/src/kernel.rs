@@ -1,4 +1,11 @@
 //! The first three ways of the chapter, each loaded on a device.
+//!
+//! Each [`Way`] divides one sequence into tiles, one for each block, and differs in how the state
+//! passes from tile to tile: through three launches, through a chain of messages, or by looking
+//! back over several messages. A [`Kernel`] launches a way over one sequence with a workspace for
+//! the messages. On the emulator, a [`Watch`] delays blocks or runs them in a chosen order, which
+//! no GPU offers. The tests in `tests/suite.rs` run every way through the test contract on every
+//! device.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -14,19 +21,19 @@ use ndarray::{Array1, Array2, ArrayView2};
 /// A way to compute one long sequence with many blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Three launches: what each tile does, the state before each tile, the outputs.
+    /// Three launches: the transition of each tile, the state before each tile, the outputs.
     Three,
     /// One launch, in which each block waits for the state after the tile before its own.
     Chained,
-    /// One launch, in which each block looks back over what the blocks before it have told.
+    /// One launch, in which each block looks back over the messages of the blocks before it.
     Decoupled,
 }
 
 impl Way {
-    /// All of them, in the order of the page.
+    /// All ways, in the order of the page.
     pub const ALL: [Way; 3] = [Way::Three, Way::Chained, Way::Decoupled];
 
-    /// Its name: that of its file in `kernels/long`.
+    /// Returns the name, which is also the name of its file in `kernels/long`.
     pub fn name(self) -> &'static str {
         match self {
             Way::Three => "three",
@@ -39,17 +46,17 @@ impl Way {
 /// The size of a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Vectors of 16 bytes for each thread.
+    /// The number of 16-byte vectors per thread.
     pub vectors: u32,
-    /// Threads in a block.
+    /// The number of threads per block.
     pub threads: u32,
 }
 
 impl Size {
-    /// What is shipped: tiles of 256 steps, so that the emulator can have many.
+    /// The shipped size: tiles of 256 steps, so that the emulator can run many of them.
     pub const SHIPPED: Size = Size { vectors: 1, threads: 64 };
 
-    /// Steps of a tile.
+    /// Returns the number of steps of a tile.
     pub fn steps(self) -> usize {
         (4 * self.vectors * self.threads) as usize
     }
@@ -65,14 +72,14 @@ pub struct Kernel {
     name: String,
 }
 
-/// Threads of the block that scans over the tiles in [`Way::Three`].
+/// The number of threads of the block that scans over the tiles in [`Way::Three`].
 const SCANNING: u32 = 1024;
 
-/// 128 bytes, as words of 32 bits: what [`Way::Chained`] and [`Way::Decoupled`] have for each tile,
-/// and once more.
+/// The 32-bit words per tile in the workspace of [`Way::Chained`] and [`Way::Decoupled`], 128
+/// bytes. The workspace has one such slot more than tiles.
 const WORDS: usize = 32;
 
-/// What a launch computes with: one sequence.
+/// The arrays of a launch over one sequence.
 #[derive(Debug)]
 pub struct Arrays<'a> {
     /// The inputs.
@@ -81,39 +88,40 @@ pub struct Arrays<'a> {
     pub coeffs: &'a Buffer<f32>,
     /// The outputs.
     pub outputs: &'a mut Buffer<f32>,
-    /// The state before the sequence; zero if there is none.
+    /// The state before the sequence; zero if `None`.
     pub initial: Option<&'a Buffer<f32>>,
-    /// The state after the sequence, if wanted.
+    /// The buffer for the state after the sequence, if wanted.
     pub final_state: Option<&'a mut Buffer<f32>>,
 }
 
 /// How the emulator runs [`Way::Chained`] and [`Way::Decoupled`].
 #[derive(Debug, Default)]
 pub struct Watch<'a> {
-    /// Which blocks run together, as if there were no room for more: the next ones begin when these
-    /// have ended. All at once if it is not given.
+    /// Ranges of blocks that run one after the other, as if the device could hold only one range at
+    /// a time. By default, all blocks run at once.
     pub blocks: Option<&'a [Range<u64>]>,
-    /// For each tile, for how long its block is kept back once it knows what the tile does.
+    /// For each tile, how long its block is delayed once it knows its tile's transition.
     pub delays: Option<&'a [i32]>,
-    /// Where it is recorded.
+    /// The trace that records the launch.
     pub trace: Option<&'a mut Trace>,
 }
 
 impl Kernel {
-    /// Loads a way, or compiles it.
+    /// Loads or compiles a way.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if it can be neither had nor compiled, or the device refuses it.
+    /// Returns [`Error::Device`] if it is neither shipped nor can be compiled, or if the device
+    /// refuses it.
     pub fn new(device: &Device, way: Way, size: Size) -> Result<Kernel, Error> {
         Kernel::load(device, way, size, &format!("long/{}.cu", way.name()))
     }
 
-    /// Loads the kernel of another file in the place of this way's.
+    /// Loads the kernel of another file in place of this way's.
     ///
     /// # Errors
     ///
-    /// As [`Kernel::new`].
+    /// Same as [`Kernel::new`].
     pub fn load(device: &Device, way: Way, size: Size, file: &str) -> Result<Kernel, Error> {
         let Size { vectors, threads } = size;
         let sized = |name: &str| format!("long_{name}<{vectors}, {threads}>");
@@ -131,27 +139,27 @@ impl Kernel {
         Ok(Kernel { way, size, device: device.clone(), functions: functions?, name })
     }
 
-    /// Its name in records: `decoupled:4x512`.
+    /// Returns the name in records: `decoupled:4x512`.
     pub fn label(&self) -> &str {
         self.name.split('@').next().unwrap_or_default()
     }
 
-    /// Which way it is.
+    /// Returns the way.
     pub fn way(&self) -> Way {
         self.way
     }
 
-    /// How many tiles a sequence has: one, if it has no steps.
+    /// Returns the number of tiles of a sequence, which is one even without steps.
     pub fn tiles(&self, seq_len: usize) -> usize {
         seq_len.div_ceil(self.size.steps()).max(1)
     }
 
-    /// What a launch over a sequence of up to so many steps needs beside its arrays. One launch
-    /// uses it at a time, and leaves it ready for the next.
+    /// Allocates the workspace for launches over sequences of up to `seq_len` steps. Only one
+    /// launch may use it at a time; each leaves it ready for the next.
     ///
     /// # Errors
     ///
-    /// If the device has not enough memory.
+    /// Returns an error if the device does not have enough memory.
     // ANCHOR: workspace
     pub fn workspace(&self, seq_len: usize) -> Result<Buffer<u32>, Error> {
         let tiles = self.tiles(seq_len);
@@ -166,13 +174,13 @@ impl Kernel {
     }
     // ANCHOR_END: workspace
 
-    /// Queues a forward pass over one sequence; returns what it was, launch by launch.
+    /// Queues a forward pass over one sequence. Returns a record of each launch.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if an array does not begin at a multiple of 16 bytes,
+    /// Returns [`Error::Unsupported`] if an array does not begin at a multiple of 16 bytes,
     /// [`Error::Device`] if the workspace is too small or the device fails, and [`Error::Kernel`]
-    /// with what the emulator finds.
+    /// if the emulator finds a mistake.
     pub fn launch(
         &self,
         arrays: Arrays,
@@ -182,11 +190,11 @@ impl Kernel {
         self.watched(arrays, workspace, stream, Watch::default())
     }
 
-    /// [`Kernel::launch`], watched by the emulator.
+    /// Does the same as [`Kernel::launch`], watched by the emulator.
     ///
     /// # Errors
     ///
-    /// As [`Kernel::launch`]; and of a GPU [`Error::Device`], if anything is to be watched.
+    /// Same as [`Kernel::launch`], and [`Error::Device`] on a GPU if anything is to be watched.
     // ANCHOR: launch
     pub fn watched(
         &self,
@@ -241,11 +249,11 @@ impl Kernel {
     }
     // ANCHOR_END: launch
 
-    /// Computes one sequence on copies: its outputs, its final state, and what it counted.
+    /// Computes one sequence on copies. Returns its outputs, its final state, and the counters.
     ///
     /// # Errors
     ///
-    /// As [`Kernel::watched`].
+    /// Same as [`Kernel::watched`].
     pub fn compute(
         &self,
         inputs: &[f32],
@@ -277,7 +285,7 @@ impl Kernel {
         Ok((y.download()?, last, counted(&launched)))
     }
 
-    /// What the engine takes, and how often it rounds.
+    /// Returns the domain of the test contract, with the number of rounding levels.
     pub fn domain(&self) -> Domain {
         Domain {
             tile: self.size.steps(),
@@ -290,7 +298,7 @@ impl Kernel {
     }
 }
 
-/// As the bench measures it: over one sequence, with a workspace of its own.
+/// The way as the bench measures it: over one sequence, with a separate workspace.
 #[derive(Debug)]
 pub struct Raced {
     kernel: Kernel,
@@ -298,11 +306,11 @@ pub struct Raced {
 }
 
 impl Raced {
-    /// For sequences of up to so many steps.
+    /// Prepares for sequences of up to `max_len` steps.
     ///
     /// # Errors
     ///
-    /// If the device has not enough memory.
+    /// Returns an error if the device does not have enough memory.
     pub fn new(kernel: Kernel, max_len: usize) -> Result<Raced, Error> {
         let workspace = Mutex::new(kernel.workspace(max_len)?);
         Ok(Raced { kernel, workspace })
@@ -323,7 +331,7 @@ impl Forward<f32> for Raced {
         stream: &Stream,
     ) -> Result<(), Error> {
         if shape != (1, outputs.len()) {
-            let what = format!("{} sequences; it takes one", shape.0);
+            let what = format!("{} sequences; it supports one", shape.0);
             return Err(Error::Unsupported { engine: self.name(), what });
         }
         let mut workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
@@ -332,7 +340,7 @@ impl Forward<f32> for Raced {
     }
 }
 
-/// What the emulator counted in all of them.
+/// Adds up the emulator's counters of all launches.
 pub fn counted(launched: &[Launched]) -> Counters {
     let mut all = Counters::default();
     for counters in launched.iter().filter_map(Launched::counters) {
@@ -341,7 +349,7 @@ pub fn counted(launched: &[Launched]) -> Counters {
     all
 }
 
-/// One sequence after the other, forward, for tests.
+/// Computes sequence by sequence, forward only, for tests.
 impl Engine<f32> for Kernel {
     fn name(&self) -> &str {
         &self.name
@@ -355,7 +363,9 @@ impl Engine<f32> for Kernel {
     ) -> Result<Outputs<f32>, Error> {
         let shape = validate::forward(&inputs, &coeffs, options)?;
         if options.direction == Direction::Reverse || options.log_coeffs {
-            let what = String::from("reverse: it goes forward, over coefficients as such");
+            let what = String::from(
+                "reverse or log_coeffs: it only goes forward, over plain coefficients",
+            );
             return Err(Error::Unsupported { engine: self.name.clone(), what });
         }
         let mut outputs = Array2::zeros(shape);
@@ -378,7 +388,7 @@ impl Engine<f32> for Kernel {
         options: &Options<f32>,
     ) -> Result<Gradients<f32>, Error> {
         validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        let what = String::from("backward: it goes forward only");
+        let what = String::from("backward: it only goes forward");
         Err(Error::Unsupported { engine: self.name.clone(), what })
     }
 }

@@ -1,5 +1,5 @@
-//! The library's kernels whose blocks share a sequence, launched by hand on the emulator: in grids
-//! of any number of blocks, and with tiles as short as one likes.
+//! Launches by hand the library's kernels whose blocks share a sequence, on the emulator: in grids
+//! of any number of blocks, and with short tiles.
 
 use linrec::device::{Buffer, Device, Function};
 use linrec::kernels::{self, ElementType, KernelChoice, OnceConfig, Pass, WavesConfig};
@@ -8,39 +8,39 @@ use linrec::{Direction, Error};
 
 use crate::kernel::counted;
 
-/// Words of the workspace before the notices, and of each notice.
+/// The number of words of the workspace before the messages, and of each message.
 const WORDS: [usize; 2] = [4, 4];
 
-/// How many waves before its outputs are due a tile is told.
+/// The number of waves between a tile's message and its outputs.
 pub const AHEAD: usize = WavesConfig::DEFAULT.ahead as usize;
 
-/// The shortest tile: as many steps as a warp holds.
+/// The number of steps of the shortest tile, as many as a warp holds.
 pub const SHORT: usize = 512;
 
-/// How many tiles are a group.
+/// The number of tiles in a group.
 pub const GROUP: usize = 128;
 
-/// One of the two.
+/// One of the two kernels.
 #[derive(Debug, Clone)]
 pub struct SharedOut {
     device: Device,
     function: Function,
     way: Way,
-    /// Steps of a tile.
+    /// The number of steps of a tile.
     steps: usize,
 }
 
-/// Which of the two.
+/// The two kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// `linrec_waves.cu`, with so many blocks at most.
+    /// `linrec_waves.cu`, with at most this many blocks.
     Waves(u32),
-    /// `linrec_once.cu`: a block for each tile, so many of them at a time.
+    /// `linrec_once.cu`: a block for each tile, of which this many run at a time.
     Once(u64),
 }
 
 impl Way {
-    /// The library's kernel, as it is shipped.
+    /// Returns the library's kernel as it is shipped.
     fn choice(self) -> KernelChoice {
         match self {
             Way::Waves(_) => WavesConfig::DEFAULT.into(),
@@ -50,21 +50,22 @@ impl Way {
 }
 
 impl SharedOut {
-    /// Loads one of the two, with tiles of so many steps: a multiple of [`SHORT`] up to 4608.
+    /// Loads one of the two kernels, with tiles of `steps` steps: a multiple of [`SHORT`] up to
+    /// 4608.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if it is not shipped.
+    /// Returns [`Error::Device`] if it is not shipped.
     pub fn new(way: Way, steps: usize) -> Result<SharedOut, Error> {
-        // Whatever its name is: not one that is there to be studied.
+        // Names with a slash belong to kernels that are only studied.
         SharedOut::find(|name| !name.contains('/'), way, steps)
     }
 
-    /// Loads the kernel of another PTX in the place of this one.
+    /// Loads the kernel of another PTX in place of this one.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if it is not shipped.
+    /// Returns [`Error::Device`] if it is not shipped.
     pub fn load(name: &str, way: Way, steps: usize) -> Result<SharedOut, Error> {
         SharedOut::find(|shipped| shipped == name, way, steps)
     }
@@ -81,17 +82,17 @@ impl SharedOut {
         Ok(SharedOut { device, function, way, steps })
     }
 
-    /// How many tiles a sequence has, which begins at a multiple of 16 bytes: a vector more than
-    /// needed.
+    /// Returns the kernel's number of tiles for a sequence. It allows for 3 steps of misalignment,
+    /// although the sequences here begin at a multiple of 16 bytes.
     pub fn tiles(&self, seq_len: usize) -> usize {
         (seq_len + 3).div_ceil(self.steps)
     }
 
-    /// Computes one sequence: its outputs, and what it counted.
+    /// Computes one sequence. Returns its outputs and the counters.
     ///
     /// # Errors
     ///
-    /// [`Error::Kernel`] with what the emulator finds.
+    /// Returns [`Error::Kernel`] if the emulator finds a mistake.
     pub fn compute(
         &self,
         inputs: &[f32],
@@ -113,11 +114,11 @@ impl SharedOut {
         }
     }
 
-    /// A launch of waves of which one block is missing: what the emulator says of it.
+    /// Launches the kernel without its last block, so that the others wait in vain.
     ///
     /// # Errors
     ///
-    /// [`Error::Kernel`] with that.
+    /// Returns [`Error::Kernel`] with the emulator's report.
     pub fn without_the_last(&self, inputs: &[f32], coeffs: &[f32]) -> Result<(), Error> {
         let tiles = self.tiles(inputs.len()) as u64;
         let blocks = match self.way {
@@ -144,8 +145,8 @@ impl SharedOut {
         let (x, c) = (upload("inputs", inputs)?, upload("coeffs", coeffs)?);
         let mut y = self.device.allocate_named::<f32>("outputs", inputs.len())?;
         y.poison()?;
-        let notices = self.tiles(inputs.len()).next_multiple_of(GROUP);
-        let words = WORDS[0] + WORDS[1] * notices;
+        let messages = self.tiles(inputs.len()).next_multiple_of(GROUP);
+        let words = WORDS[0] + WORDS[1] * messages;
         let mut workspace = self.device.allocate_named::<u32>("workspace", words)?;
         workspace.zero()?;
         let len = inputs.len() as u64;
@@ -160,7 +161,7 @@ impl SharedOut {
             let mut launch = launch.arg(&mut workspace).blocks(range.clone());
             launch = match self.way {
                 Way::Once(_) => launch.arg(1_i32),
-                // No state comes from another device, and none goes on.
+                // No messages from or to another device.
                 Way::Waves(_) => launch.without_mail(),
             };
             if let Some(trace) = trace.as_deref_mut() {

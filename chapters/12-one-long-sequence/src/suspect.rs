@@ -10,10 +10,10 @@ use crate::kernel::{Arrays, Kernel, Size, Watch, Way};
 /// The file of their correct twin.
 pub const TWIN: &str = "long/chained.cu";
 
-/// Tiles of the sequences that are tried.
+/// The number of tiles of the sequences.
 const TILES: usize = 4;
 
-/// The names of the mistakes, in the order of the page.
+/// Returns the names of the mistakes, in the order of the page.
 pub fn names() -> Vec<&'static str> {
     let order = [
         "published_without_release",
@@ -28,15 +28,14 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// What is found in a mistake, or in its correct twin by the name of `long/chained`; nothing if
-/// nothing is.
+/// Finds the mistake of a kernel, or nothing in its correct twin with the name `long/chained`.
 ///
-/// It is tried in three ways: all blocks at once, the later blocks before the others, and two
+/// The kernel runs in three ways: all blocks at once, the later blocks before the others, and two
 /// launches with one workspace, in which the first block is late.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if no kernel of this name is shipped.
+/// Returns [`Error::Device`] if no kernel of this name is shipped.
 // ANCHOR: examine
 pub fn examine(name: &str) -> Result<Option<Finding>, Error> {
     let file = if name.contains('/') { format!("{name}.cu") } else { format!("broken/{name}.cu") };
@@ -62,18 +61,18 @@ pub fn examine(name: &str) -> Result<Option<Finding>, Error> {
 }
 // ANCHOR_END: examine
 
-/// The first output of two launches in a row that is not what it should be.
+/// Returns the first wrong output of two launches in a row.
 fn two_launches(kernel: &Kernel, seq_len: usize) -> Result<Option<String>, Error> {
     let device = Device::simt();
     let mut workspace = kernel.workspace(seq_len)?;
-    // Halves and small integers: all is exact.
+    // Halves and small integers are exact.
     let c = device.upload(&vec![0.5_f32; seq_len])?;
     for (launch, input) in [(1, 1.0_f32), (2, 3.0)] {
         let x = device.upload(&vec![input; seq_len])?;
         let mut y = device.allocate_named::<f32>("outputs", seq_len)?;
         let arrays =
             Arrays { inputs: &x, coeffs: &c, outputs: &mut y, initial: None, final_state: None };
-        // The first block is late, so that the second one asks before it has told anything.
+        // The first block is late, so the second one polls before anything has been published.
         let delays = [200, 0, 0, 0];
         let watch = Watch { delays: Some(&delays[..TILES]), ..Watch::default() };
         kernel.watched(arrays, &mut workspace, &device.stream(), watch)?;

@@ -1,24 +1,24 @@
-//! Where the time of a wave goes, and what was tried to make it shorter.
+//! The cycles of a wave, and the attempts to reduce them.
 //!
-//! Both records were taken down from trials, of one sequence of 2^28 steps with tiles of 4 vectors
-//! for each of 288 threads: the clock was read by a kernel with stores of it at every station,
-//! which the library's does not have.
+//! Both records come from trials with one sequence of 2^28 steps and tiles of 4 vectors for each of
+//! 288 threads. The kernel of the trials read the clock at every station and stored it, which the
+//! library's kernel does not do.
 
 use bench::csv::Table as Csv;
 use bench::recorded;
 use lesson::{Kind, Lesson, Table};
 
-/// Cycles from station to station of a wave, means over blocks and waves.
+/// The cycles from station to station of a wave, averaged over blocks and waves.
 const STATIONS: &str = "stations.csv";
-/// What other forms reached, and beside each the first form in the same rounds: medians of nine.
+/// The speeds of other forms, with the first form in the same rounds: medians of nine.
 const ATTEMPTS: &str = "attempts.csv";
 const H200: &str = include_str!("../results/h200/tables.json");
 
-/// How the record calls the two forms: with shuffles, and as the library has it.
+/// The names of the two forms in the record: with shuffles, and as in the library.
 const FIRST: &str = "shuffles";
 const TODAY: &str = "no shuffles";
 
-/// What the warps of a block do in a wave of the first form, and for how long.
+/// Shows what the warps of a block do in a wave of the first form, and for how long.
 pub(super) fn stations(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("stations", "Where a wave's time goes")?;
     lesson.say(
@@ -34,7 +34,7 @@ pub(super) fn stations(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Where the warps of today's form spend a wave.
+/// Shows where the warps of today's form spend a wave.
 pub(super) fn stations_today(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("stations_today", "Where it goes without shuffles")?;
     lesson.say(
@@ -47,13 +47,13 @@ pub(super) fn stations_today(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Where a warp has nothing to do but to wait for the others of its block.
+/// The station where a warp only waits for the others of its block.
 const BARRIER: &str = "at the barrier";
 
 /// The cycles of one form's wave.
 struct Wave {
     cycles: usize,
-    /// Which warp, where, and for how many cycles.
+    /// The warp, the station, and the number of cycles.
     stations: Vec<(String, String, usize)>,
 }
 
@@ -82,14 +82,13 @@ impl Wave {
         at.map(|(_, _, cycles)| cycles).sum()
     }
 
-    /// The cycles that a warp spends anywhere but at the barrier.
+    /// Returns the cycles that a warp spends anywhere but at the barrier.
     fn busy(&self, who: &str) -> usize {
         let own = self.stations.iter().filter(|(warp, place, _)| warp == who && place != BARRIER);
         own.map(|(_, _, cycles)| cycles).sum()
     }
 }
 
-/// Other forms of the kernel.
 pub(super) fn attempts(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("attempts", "What was tried")?;
     let record = Csv::read(&recorded::table(H200, ATTEMPTS)?)?;

@@ -1,4 +1,10 @@
-//! What was measured on an H200, and what others reached there.
+//! The measurements of chapter 12 on an H200, next to other implementations.
+//!
+//! A single row keeps one block busy and the rest of the GPU idle, so the question is how many
+//! blocks can share it, and at what cost. This part shows the time of one block per row, then all
+//! ways over lengths, forward and backward, as fractions of the roof. The speed of CUB's device
+//! scan, with an operator on pairs, is quoted. All numbers come from committed records. `cargo
+//! xtask record --check` compares the values with the committed run.
 
 use bench::csv::Table as Csv;
 use bench::figure::H200_GB_PER_S;
@@ -7,17 +13,17 @@ use lesson::plot::{self, Chart, Dot, kernels};
 use lesson::{Kind, Lesson, Table};
 use linrec::kernels::Pass;
 
-/// Every run of `examples/long.rs`: empty until it has been measured.
+/// Every run of `examples/long.rs`; empty if nothing has been measured.
 const RECORD: &[u8] = include_bytes!("../results/h200/long.csv.gz");
-/// What others reached, in GB/s.
+/// The speeds of other implementations, in GB/s.
 const PEERS: &str = "peers.csv";
-/// Better ways to call CUB, as parts of the roof: taken down from a trial.
+/// Better ways to call CUB, as fractions of the roof, from a trial.
 const CUB: &str = "cub.csv";
 const H200: &str = include_str!("../results/h200/tables.json");
 const CHAPTER_11: &str = include_str!("../../11-tuning/results/h200/tables.json");
 
-/// The ways in the order of the page: the beginning of their names in the record, and how they are
-/// called here.
+/// The ways in the order of the page: the beginning of their names in the record, and their names
+/// here.
 const WAYS: [(&str, &str); 6] = [
     ("wide", "a block for the row"),
     ("three", "three launches"),
@@ -27,7 +33,7 @@ const WAYS: [(&str, &str); 6] = [
     ("once", "once"),
 ];
 
-/// What stands in place of a number that was not measured.
+/// The text in place of a number that was not measured.
 const MISSING: &str = "–";
 
 struct Record(Race);
@@ -45,7 +51,7 @@ impl Record {
         self.best(pass, way, seq_len).map(|(_, run)| run.ratio)
     }
 
-    /// Says that nothing was measured, if so.
+    /// Returns true, and reports it, if nothing was measured.
     fn is_missing(&self, lesson: &mut Lesson) -> bool {
         if self.0.is_empty() {
             lesson.say(
@@ -56,7 +62,6 @@ impl Record {
         self.0.is_empty()
     }
 
-    /// The date and the machine of the measurements.
     fn origin() -> Option<(String, String)> {
         let table = Csv::read(&recorded::text(RECORD).ok()?).ok()?;
         let row = table.rows().next()?;
@@ -71,12 +76,11 @@ fn cell(ratio: Option<f64>, digits: usize) -> String {
     }
 }
 
-/// The length as a power of two: `2^20`.
+/// Formats the length as a power of two: `2^20`.
 fn power(seq_len: usize) -> String {
     if seq_len.is_power_of_two() { format!("2^{}", seq_len.ilog2()) } else { seq_len.to_string() }
 }
 
-/// One block for one row.
 pub(super) fn problem(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("problem", "One block for one row")?;
     let record = Record::read()?;
@@ -100,7 +104,6 @@ pub(super) fn problem(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// All ways over lengths, forward.
 pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "How fast they are")?;
     let record = Record::read()?;
@@ -133,7 +136,7 @@ pub(super) fn speed(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// All ways as curves, with CUB's, which is quoted.
+/// Draws all ways as curves, with a quoted curve of CUB.
 fn drawn(lesson: &mut Lesson, record: &Record) -> lesson::Result {
     let lengths = record.0.lengths(Pass::Forward);
     let x = |len: usize| (len as f64).log2();
@@ -147,7 +150,7 @@ fn drawn(lesson: &mut Lesson, record: &Record) -> lesson::Result {
             .filter_map(|&len| Some((x(len), record.best(Pass::Forward, way, len)?.1.gb_per_s)));
         let color = kernels::mixed(from, to, number as f64 / 5.0);
         let points: Vec<_> = points.collect();
-        // Who has no points has no name.
+        // A way without points gets no entry in the legend.
         let name = if points.is_empty() { "" } else { name };
         chart = chart.measured(name, points).color(color).dot(Dot::ALL[number % Dot::ALL.len()]);
     }
@@ -169,7 +172,6 @@ fn drawn(lesson: &mut Lesson, record: &Record) -> lesson::Result {
     lesson.figure("speed.svg", "Ways to one sequence over lengths", Kind::Computed, &svg)
 }
 
-/// Numbers of the record for the page.
 fn values(lesson: &mut Lesson, record: &Record) {
     for (way, _) in WAYS {
         for bits in [16, 18, 20, 22, 24, 26, 28, 30] {
@@ -183,7 +185,7 @@ fn values(lesson: &mut Lesson, record: &Record) {
         let us = record.0.median(Pass::Forward, "roof", 1 << bits).map(|run| 1e3 * run.ms);
         lesson.value(&format!("roof_{bits}_us"), cell(us, 1), Kind::Computed);
     }
-    // What a tile of 8192 steps waits for the one before it.
+    // The time that a tile of 8192 steps waits for the tile before it.
     let chained = record.best(Pass::Forward, "chained", 1 << 28).map(|(_, run)| run.ms);
     let hop = chained.map(|ms| 1e6 * ms / f64::from(1 << 15));
     lesson.value("chained_hop_ns", cell(hop, 0), Kind::Computed);
@@ -200,7 +202,6 @@ fn values(lesson: &mut Lesson, record: &Record) {
     lesson.value("measured_on", origin, Kind::Computed);
 }
 
-/// The backward pass.
 pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("backward", "Backward")?;
     let record = Record::read()?;
@@ -218,14 +219,13 @@ pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("backward.csv", Kind::Computed, &table)
 }
 
-/// The lengths and GB/s of CUB's device scan.
+/// Reads the lengths and GB/s of CUB's device scan.
 fn cub() -> lesson::Result<Vec<(usize, f64)>> {
     let peers = Peer::read(&recorded::table(CHAPTER_11, PEERS)?)?.into_iter();
     let mine = peers.filter(|peer| peer.num_seqs == 1 && peer.name.starts_with("CUB"));
     Ok(mine.map(|peer| (peer.seq_len, peer.gb_per_s)).collect())
 }
 
-/// CUB's figures.
 pub(super) fn quoted(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cub", "Beside CUB")?;
     let record = Record::read()?;

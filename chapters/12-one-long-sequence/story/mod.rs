@@ -1,4 +1,11 @@
-//! What the chapter tells when it runs.
+//! The story of chapter 12: lets many blocks share one long sequence.
+//!
+//! Five ways compute the same sequence: three launches, a chained scan, decoupled look-back, and
+//! the library's waves and once. The story compares their errors and bytes, delays a block on the
+//! emulator to show who waits for whom, and shows which ways give the same bits for every order of
+//! blocks. It lets the emulator find planted mistakes, and draws the waves of a block. The modules
+//! `measured` and `carrying` show records of an H200. `cargo xtask record --check` compares the
+//! checks and values of a run with the committed record.
 
 mod carrying;
 mod measured;
@@ -14,14 +21,13 @@ use linrec::{Error, Options};
 use ndarray::Array2;
 
 use crate::kernel::{Kernel, Size, Watch, Way};
+use crate::messages::{Life, Places};
 use crate::shared_out::{self, AHEAD, GROUP, SHORT, SharedOut};
 use crate::suspect;
-use crate::told::{Life, Places};
 
-/// Steps of a tile in the first three ways.
+/// The number of steps of a tile in the first three ways.
 const STEPS: usize = 256;
 
-/// Tells the chapter.
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
     lesson.engine("three, chained, decoupled, waves, once@simt");
     measured::problem(lesson)?;
@@ -47,7 +53,7 @@ enum Any {
 }
 
 impl Any {
-    /// In the order of the page, as they run here: waves in a grid of seven blocks.
+    /// All ways in the order of the page; waves run here in a grid of seven blocks.
     const ALL: [Any; 5] = [
         Any::Long(Way::Three),
         Any::Long(Way::Chained),
@@ -64,7 +70,7 @@ impl Any {
         }
     }
 
-    /// The outputs, and what was counted.
+    /// Returns the outputs and the counters.
     fn compute(self, x: &[f32], c: &[f32]) -> Result<(Vec<f32>, Counters), Error> {
         match self {
             Any::Long(way) => {
@@ -81,7 +87,7 @@ fn slice(array: &Array2<f32>) -> &[f32] {
     array.as_slice().unwrap_or(&[])
 }
 
-/// All five beside the reference, and the bytes that they move.
+/// Compares all five ways with the reference, and counts the bytes that they move.
 fn right(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("right", "Five ways to one sequence")?;
     let tiles = 160;
@@ -121,7 +127,7 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
             format!("{error:.3}"),
             each(moved.read),
             each(moved.written),
-            each(moved.told),
+            each(moved.messages),
             format!("{sectors:.2}"),
         ]);
     }
@@ -131,14 +137,14 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// Bytes that a launch moved.
+/// The bytes that a launch moved.
 #[derive(Debug, Default)]
 struct Moved {
-    /// Of the arrays.
+    /// The bytes of the arrays.
     read: u64,
     written: u64,
-    /// All others: what launches and blocks tell each other.
-    told: u64,
+    /// All other bytes: messages between launches and between blocks.
+    messages: u64,
     sectors: u64,
 }
 
@@ -148,7 +154,7 @@ impl Moved {
         for site in &counters.sites {
             let opcode = &site.opcode;
             let ordered = ["relaxed", "acquire", "release"].iter().any(|how| opcode.contains(how));
-            // What lies beside the arrays is touched in the files of the kernels themselves.
+            // Memory other than the arrays is accessed in the files of the kernels themselves.
             let own = site.source.as_ref().is_some_and(|(file, _)| {
                 file.starts_with("kernels/long/") && !file.ends_with("long.cuh")
             });
@@ -156,7 +162,9 @@ impl Moved {
                 Access::GlobalLoad if !ordered && !own => &mut moved.read,
                 Access::CopyAsync => &mut moved.read,
                 Access::GlobalStore if !ordered && !own => &mut moved.written,
-                Access::GlobalLoad | Access::GlobalStore | Access::GlobalAtomic => &mut moved.told,
+                Access::GlobalLoad | Access::GlobalStore | Access::GlobalAtomic => {
+                    &mut moved.messages
+                }
                 _ => continue,
             };
             *to += site.bytes;
@@ -166,14 +174,12 @@ impl Moved {
     }
 }
 
-// Who waits for whom.
-
-/// Blocks in the picture, the one that is late, and for how long.
+/// The number of blocks in the picture, the late block, and its delay.
 const WATCHED: usize = 12;
 const LATE: usize = 3;
 const DELAY: i32 = 3000;
 
-/// The chained scan and decoupled look-back, with one block that is late.
+/// Runs the chained scan and decoupled look-back with one late block.
 fn waiting(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("waiting", "A block that is late")?;
     let (inputs, coeffs) = near_one((1, WATCHED * STEPS), 121);
@@ -215,12 +221,10 @@ fn waiting(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// What bits depend on.
-
-/// Tiles of the sequence whose bits are compared.
+/// The number of tiles of the sequence whose bits are compared.
 const COMPARED: usize = 150;
 
-/// Blocks that are late in several patterns: how long each is.
+/// Returns several patterns of delays, with a delay for each block.
 fn patterns() -> [(&'static str, Vec<i32>); 3] {
     let every = |what: fn(usize) -> i32| (0..COMPARED).map(what).collect::<Vec<_>>();
     [
@@ -230,8 +234,8 @@ fn patterns() -> [(&'static str, Vec<i32>); 3] {
     ]
 }
 
-/// One sequence, computed with other blocks late each time: outputs that change, and where states
-/// were found.
+/// Computes one sequence with other blocks late each time, and counts the outputs that change and
+/// the distances at which states were found.
 fn bits(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("bits", "What the bits depend on")?;
     let seq_len = COMPARED * STEPS;
@@ -285,9 +289,7 @@ fn bits(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-// Planted mistakes.
-
-/// What the emulator says of each.
+/// Shows the emulator's report of each mistake.
 fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "What goes wrong")?;
     lesson.say("The chained scan with one mistake at a time, as the emulator sees it.");
@@ -313,7 +315,7 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The kernel once that tells by a plain store.
+/// Runs the kernel `once` with a mistake: it publishes by a plain store.
 fn plain_store() -> lesson::Result<Option<String>> {
     let (inputs, coeffs) = near_one((1, 4 * SHORT), 124);
     let way = shared_out::Way::Once(u64::MAX);
@@ -323,13 +325,11 @@ fn plain_store() -> lesson::Result<Option<String>> {
     Ok(found.err().map(|error| error.to_string()))
 }
 
-// A block's life over its waves.
-
-/// Blocks and waves in the picture.
+/// The number of blocks and waves in the picture.
 const BLOCKS: usize = 4;
 const WAVES: usize = 12;
 
-/// Draws when tiles are told and when they are stored.
+/// Draws when tiles are published and when they are stored.
 fn waves(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("waves", "A block's life over its waves")?;
     let seq_len = BLOCKS * WAVES * SHORT - 3;
@@ -348,11 +348,12 @@ fn waves(lesson: &mut Lesson) -> lesson::Result {
     let mut least = usize::MAX;
     for wave in 0..WAVES {
         let tile = wave * BLOCKS;
-        let told = life.told.iter().find(|told| told.tile == tile).map(|told| told.turn);
+        let told =
+            life.messages.iter().find(|message| message.tile == tile).map(|message| message.turn);
         let stored = life.stored.iter().find(|stored| stored.1 == tile).map(|stored| stored.2);
         let (Some(told), Some(stored)) = (told, stored) else { continue };
         let between = life
-            .told
+            .messages
             .iter()
             .filter(|other| other.block == 0 && other.tile > tile && other.turn <= stored);
         let between = between.count();
@@ -374,7 +375,7 @@ fn waves(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-/// The bits of grids of many sizes, and of once.
+/// Compares the bits of grids of many sizes, and of once.
 fn grids(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("grids", "The same bits for every grid")?;
     let seq_len = COMPARED * SHORT + 77;

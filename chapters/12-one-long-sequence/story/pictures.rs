@@ -1,17 +1,17 @@
-//! The pictures of the chapter, from traces.
+//! The pictures of the chapter, drawn from traces.
 
 use lesson::plot::sketch::{GREY, left, middle};
 use lesson::plot::{self, Area, COLORS, Panel};
 use plotters::prelude::*;
 
-use crate::told::{Act, Life};
+use crate::messages::{Act, Life};
 
 const LEFT: i32 = 70;
 const RIGHT: i32 = 12;
 const TOP: i32 = 34;
 
-/// What blocks did in each turn: a row for each block, and a line from where a state was told to
-/// where it was taken.
+/// The actions of blocks in each turn: a row for each block, and a line from the turn in which a
+/// state was published to the turn in which it was used.
 struct Waiting<'a> {
     title: &'static str,
     life: &'a Life,
@@ -23,7 +23,7 @@ const ROW: i32 = 22;
 const BAR: i32 = 14;
 const LEGEND: i32 = 52;
 
-/// The chained scan above decoupled look-back.
+/// Draws the chained scan above decoupled look-back.
 pub(super) fn waiting(lives: &[Life; 2], blocks: usize) -> lesson::Result<String> {
     let [chained, decoupled] = lives;
     let above = Waiting { title: "Chained scan", life: chained, blocks, legend: false };
@@ -32,15 +32,15 @@ pub(super) fn waiting(lives: &[Life; 2], blocks: usize) -> lesson::Result<String
 }
 
 impl Waiting<'_> {
-    /// The colour of what matters most in a turn, and whether the block only waits.
+    /// Returns the colour of the most important action in a turn, and whether the block only waits.
     fn color(&self, block: u64, turn: usize) -> Option<(RGBColor, bool)> {
         let did = |act| self.life.turns_of(block, act).any(|other| other == turn);
         let color = [
             (Act::Store, COLORS[2], false),
-            (Act::TellPrefix, COLORS[3], false),
-            (Act::TellAggregate, COLORS[3], false),
-            (Act::Ask, COLORS[4], true),
-            (Act::Late, GREY, false),
+            (Act::PublishPrefix, COLORS[3], false),
+            (Act::PublishAggregate, COLORS[3], false),
+            (Act::Poll, COLORS[4], true),
+            (Act::Delayed, GREY, false),
             (Act::Load, COLORS[0], false),
             (Act::Combine, COLORS[3], false),
         ];
@@ -51,7 +51,7 @@ impl Waiting<'_> {
 
 impl Panel for Waiting<'_> {
     fn height(&self, _width: u32) -> u32 {
-        // Both panels of a figure are as high.
+        // Both panels of a figure have the same height.
         (TOP + ROW * self.blocks as i32 + LEGEND) as u32
     }
 
@@ -73,13 +73,14 @@ impl Panel for Waiting<'_> {
                 }
             }
         }
-        // From a state that was told to the one that was made of it.
-        let prefix =
-            |tile: usize| self.life.told.iter().find(|told| told.prefix && told.tile == tile);
-        for told in self.life.told.iter().filter(|told| told.prefix) {
-            let back = self.life.distances.get(&told.block).copied().unwrap_or(1);
-            let from = told.tile.checked_sub(back).and_then(prefix);
-            let to = (x(told.turn) + 3, y(told.block) + BAR / 2);
+        // A line leads from a published state to the state that was made of it.
+        let prefix = |tile: usize| {
+            self.life.messages.iter().find(|message| message.prefix && message.tile == tile)
+        };
+        for message in self.life.messages.iter().filter(|message| message.prefix) {
+            let back = self.life.distances.get(&message.block).copied().unwrap_or(1);
+            let from = message.tile.checked_sub(back).and_then(prefix);
+            let to = (x(message.turn) + 3, y(message.block) + BAR / 2);
             if let Some(from) = from {
                 let from = (x(from.turn) + 3, y(from.block) + BAR / 2);
                 area.draw(&PathElement::new([from, to], BLACK.stroke_width(1)))?;
@@ -114,7 +115,7 @@ fn legend(area: &Area, top: i32) -> lesson::Result {
     )
 }
 
-/// When tiles are told and when they are stored: two rows for each block.
+/// When tiles are published and when they are stored: two rows for each block.
 struct Waves<'a> {
     life: &'a Life,
     blocks: usize,
@@ -123,7 +124,7 @@ struct Waves<'a> {
 const BLOCK: i32 = 66;
 const STORED: i32 = 34;
 
-/// The life of some blocks over their waves.
+/// Draws the messages and stores of blocks over their waves.
 pub(super) fn waves(life: &Life, blocks: usize) -> lesson::Result<String> {
     plot::grid(&[&Waves { life, blocks }], 1)
 }
@@ -144,20 +145,20 @@ impl Panel for Waves<'_> {
             15,
         )?;
         for block in 0..self.blocks as u64 {
-            let (told_at, stored_at) = {
+            let (published_at, stored_at) = {
                 let top = TOP + BLOCK * block as i32 + 10;
                 (top, top + STORED)
             };
-            middle(area, format!("block {block}"), (LEFT / 2, (told_at + stored_at) / 2), 13)?;
-            for y in [told_at, stored_at] {
+            middle(area, format!("block {block}"), (LEFT / 2, (published_at + stored_at) / 2), 13)?;
+            for y in [published_at, stored_at] {
                 let ends = [(LEFT, y), (LEFT + 12 + width, y)];
                 area.draw(&PathElement::new(ends, GREY.stroke_width(1)))?;
             }
-            for told in self.life.told.iter().filter(|told| told.block == block) {
-                let wave = told.tile / self.blocks;
+            for message in self.life.messages.iter().filter(|message| message.block == block) {
+                let wave = message.tile / self.blocks;
                 let color = COLORS[wave % COLORS.len()];
-                let at = (x(told.turn), told_at);
-                let stored = self.life.stored.iter().find(|stored| stored.1 == told.tile);
+                let at = (x(message.turn), published_at);
+                let stored = self.life.stored.iter().find(|stored| stored.1 == message.tile);
                 if let Some(&(_, _, turn)) = stored {
                     let to = (x(turn), stored_at);
                     area.draw(&PathElement::new([at, to], color.stroke_width(2)))?;

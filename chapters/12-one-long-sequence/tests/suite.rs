@@ -1,4 +1,4 @@
-//! Chapter 12's tests: one program, linked once.
+//! Chapter 12's tests, in one program so that it is linked once.
 
 mod contract {
     //! The ways of `kernels/long` on every device.
@@ -9,7 +9,7 @@ mod contract {
     use linrec::{Direction, Engine, Options};
     use ndarray::Array2;
 
-    /// A few tiles; longer sequences are tried below.
+    /// A few tiles; the test below has more.
     const MAX_LEN: usize = 1500;
 
     #[test]
@@ -52,7 +52,7 @@ mod contract {
     }
 
     #[test]
-    fn a_workspace_serves_one_launch_after_the_other() {
+    fn a_workspace_serves_several_launches() {
         let device = Device::simt();
         for way in Way::ALL {
             let kernel = Kernel::new(&device, way, Size::SHIPPED).unwrap();
@@ -76,7 +76,7 @@ mod contract {
     }
 
     #[test]
-    fn what_it_does_not_take_is_refused() {
+    fn unsupported_arguments_are_refused() {
         let kernel = Kernel::new(&Device::simt(), Way::Chained, Size::SHIPPED).unwrap();
         let row = Array2::<f32>::zeros((1, 6));
         let options = Options { direction: Direction::Reverse, ..Options::default() };
@@ -100,12 +100,12 @@ mod contract {
     }
 }
 mod shared_out {
-    //! Waves and once by hand, and what traces say.
+    //! Waves and once by hand, and the content of traces.
 
     use bench::draw::near_one;
     use ch12_one_long_sequence::kernel::{Kernel, Size, Watch, Way};
+    use ch12_one_long_sequence::messages::{Life, Places};
     use ch12_one_long_sequence::shared_out::{self, AHEAD, SHORT, SharedOut};
-    use ch12_one_long_sequence::told::{Life, Places};
     use linrec::device::Device;
     use linrec::simt::Trace;
 
@@ -128,7 +128,7 @@ mod shared_out {
     }
 
     #[test]
-    fn a_tile_is_told_waves_before_it_is_stored() {
+    fn a_tile_is_published_waves_before_it_is_stored() {
         let seq_len = 4 * 16 * SHORT;
         let (inputs, coeffs) = near_one((1, seq_len), 122);
         let (x, c) = (inputs.as_slice().unwrap(), coeffs.as_slice().unwrap());
@@ -137,18 +137,18 @@ mod shared_out {
         waves.compute(x, c, Some(&mut trace)).unwrap();
         assert_eq!(trace.left_out, 0);
         let life = Life::of(&trace, SHORT, Places::Groups);
-        assert_eq!(life.told.len(), waves.tiles(seq_len));
-        for told in life.told.iter().filter(|told| told.tile >= 4 * AHEAD && told.tile < 64) {
-            assert_eq!(told.tile as u64 % 4, told.block);
+        assert_eq!(life.messages.len(), waves.tiles(seq_len));
+        for message in life.messages.iter().filter(|one| one.tile >= 4 * AHEAD && one.tile < 64) {
+            assert_eq!(message.tile as u64 % 4, message.block);
             let stored = |tile| life.stored.iter().find(|one| one.1 == tile).unwrap().2;
-            assert!(stored(told.tile) > told.turn);
-            // The tile that is stored about then is one of some waves before.
-            assert!(stored(told.tile - 4 * (AHEAD - 2)) <= stored(told.tile));
+            assert!(stored(message.tile) > message.turn);
+            // The tile that is stored at about that time belongs to an earlier wave.
+            assert!(stored(message.tile - 4 * (AHEAD - 2)) <= stored(message.tile));
         }
     }
 
     #[test]
-    fn a_late_block_is_passed_by_where_one_looks_back_and_awaited_where_one_does_not() {
+    fn a_late_block_delays_the_chained_scan_but_not_look_back() {
         let seq_len = 16 * Size::SHIPPED.steps();
         let (inputs, coeffs) = near_one((1, seq_len), 123);
         let (x, c) = (inputs.as_slice().unwrap(), coeffs.as_slice().unwrap());
@@ -164,9 +164,8 @@ mod shared_out {
             Life::of(&trace, Size::SHIPPED.steps(), Places::Apart)
         };
         let (chained, decoupled) = (life(Way::Chained), life(Way::Decoupled));
-        assert_eq!((chained.told.len(), decoupled.told.len()), (16, 32));
-        // The late block finds a state when it looks at last, and the one behind it has looked past
-        // it.
+        assert_eq!((chained.messages.len(), decoupled.messages.len()), (16, 32));
+        // The late block finds a state in its last look, and the block after it has looked past it.
         assert_eq!(decoupled.distances[&3], 1);
         assert!(decoupled.distances[&4] > 1);
         for block in 4..16 {
@@ -176,7 +175,7 @@ mod shared_out {
     }
 }
 mod suspects {
-    //! The planted mistakes are found, and their twin is innocent.
+    //! The planted mistakes are found, and nothing is found in their twin.
 
     use ch12_one_long_sequence::suspect::{examine, names};
 
@@ -198,7 +197,7 @@ mod suspects {
     }
 
     #[test]
-    fn their_twin_is_innocent() {
+    fn nothing_is_found_in_their_twin() {
         assert!(examine("long/chained").unwrap().is_none());
         assert!(examine("nothing_of_the_kind").is_err());
     }

@@ -1,4 +1,4 @@
-"""What the scripts of the bundle share: finding programs, running them, tables."""
+"""Shared by the bundle's scripts: finds programs, runs them, and prints and writes tables."""
 
 import csv
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-# Where the toolkit's programs are when they are not on the PATH.
+# The folders of the toolkit's programs if they are not on the PATH.
 FOLDERS = [
     "/usr/local/cuda/bin",
     "/usr/local/cuda/compute-sanitizer",
@@ -21,20 +21,20 @@ FOLDERS = [
 
 
 def program(name):
-    """The path of a program; ends this one with a sentence if there is none."""
+    """Returns the path of a program, or exits with an error if it is missing."""
     path = shutil.which(name)
     found = [path] if path else []
     for folder in FOLDERS:
         found += [path for path in sorted(glob(f"{folder}/{name}")) if os.access(path, os.X_OK)]
     if not found:
-        sys.exit(f"{name} was not found, neither on the PATH nor in {', '.join(FOLDERS)}: "
-                 "install the CUDA toolkit, or leave this step out")
+        sys.exit(f"{name} was not found on the PATH or in {', '.join(FOLDERS)}: "
+                 "install the CUDA toolkit, or omit this step")
     return found[0]
 
 
 def run(command, seconds):
-    """Runs a command in a process group of its own: exit code, or None if it took too long and was
-    stopped, and all that it wrote to both outputs."""
+    """Runs a command in a new process group. Returns the exit code, or None if the command took too
+    long and was stopped, and everything it wrote to both outputs."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, start_new_session=True)
     try:
@@ -42,7 +42,7 @@ def run(command, seconds):
         return process.returncode, output.decode(errors="replace")
     except subprocess.TimeoutExpired:
         pass
-    # What it started must end with it: a kernel that waits forever keeps the GPU busy.
+    # Its child processes must end with it, because a kernel that never ends keeps the GPU busy.
     for name in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, name)
@@ -68,7 +68,7 @@ class Probe:
 
 
 def probes(probe):
-    """All kernels of the bundle."""
+    """Returns all kernels of the bundle."""
     code, output = run([probe, "list"], 60)
     if code != 0:
         sys.exit(f"`probe list` failed: {output}")
@@ -76,14 +76,14 @@ def probes(probe):
 
 
 def outcomes(output):
-    """What `probe run` says of each kernel: its name, the outcome in a word, and a sentence."""
+    """Parses the output of `probe run`: each kernel's name, the outcome in a word, and a sentence."""
     lines = [line.split("\t") for line in output.splitlines()]
     words = ("right", "wrong", "report", "error")
     return [tuple(line) for line in lines if len(line) == 3 and line[1] in words]
 
 
 def origin():
-    """Machine, driver and date, as the columns that every record ends with."""
+    """Returns machine, driver and date, the last columns of every record."""
     return {
         "machine": os.environ.get("LINREC_GPU", "unknown GPU"),
         "driver": os.environ.get("LINREC_DRIVER", "unknown"),
@@ -92,7 +92,7 @@ def origin():
 
 
 def write_csv(path, rows):
-    """Writes dictionaries of the same keys, with machine, driver and date."""
+    """Writes dictionaries with equal keys, adding machine, driver and date."""
     rows = [{**row, **origin()} for row in rows]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0].keys() if rows else [], lineterminator="\n")
@@ -101,7 +101,7 @@ def write_csv(path, rows):
 
 
 def print_table(header, rows):
-    """Prints rows of texts and numbers; numbers stand to the right."""
+    """Prints rows of texts and numbers; numbers are aligned right."""
     cells = [[str(cell) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     right = [all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(header))]

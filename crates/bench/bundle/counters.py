@@ -1,9 +1,10 @@
-"""Compares what the emulator counts with what Nsight Compute reads off the GPU.
+"""Compares the emulator's counters with those that Nsight Compute reads from the GPU.
 
-For every shipped kernel without a planted mistake: requests and 32-byte sectors of the loads and stores
-of global memory and of the copies from there to shared memory, in all and, as far as the driver kept
-them apart, of each instruction; and executed warp instructions, side by side. Fails if a request or a
-sector is missing or too many.
+For every shipped kernel without a planted mistake, compares the requests and the 32-byte sectors of
+loads and stores of global memory and of copies from global to shared memory. It compares the sums,
+and each instruction where the driver has kept the instructions apart. It also shows the executed
+warp instructions of both. Fails if the numbers of requests or sectors differ. Tested by
+crates/bench/tests/suite.rs.
 """
 
 import argparse
@@ -17,8 +18,9 @@ from pathlib import Path
 
 from common import HERE, outcomes, print_table, probes, program, run, write_csv
 
-# In the emulator's words and in Nsight Compute's.
-# Copies to shared memory that pass by the L1 cache count as loads: an H200's counters do not tell them apart.
+# The accesses in terms of the emulator and of Nsight Compute.
+# Copies to shared memory that bypass the L1 cache count as loads, because an H200's counters do not
+# distinguish them.
 ACCESSES = {
     "load": (("GlobalLoad", "CopyAsync"), "ld", ("LDG", "LD", "LDGSTS")),
     "store": (("GlobalStore",), "st", ("STG", "ST")),
@@ -42,7 +44,7 @@ together, the compiler may not change: requests and sectors are the same."""
 
 
 def emulated(probe, names, folder):
-    """What the emulator counts, by the kernel's name in the PTX."""
+    """Returns the emulator's counters by the kernel's name in the PTX."""
     file = folder / "counters.json"
     code, output = run([probe, "run", *names, "--device", "simt", "--counters", file], 120)
     if code != 0:
@@ -52,7 +54,7 @@ def emulated(probe, names, folder):
 
 
 def profile(ncu, arguments, command, log):
-    """Runs a command under ncu and returns what that wrote; the clocks stay as they are."""
+    """Runs a command under ncu and returns ncu's output. The clocks stay as they are."""
     always = ["--clock-control", "none", "--target-processes", "all", "--log-file", log]
     code, output = run([ncu, *always, *arguments, *command], 150)
     written = log.read_text(errors="replace") if log.exists() else ""
@@ -62,7 +64,7 @@ def profile(ncu, arguments, command, log):
 
 
 def number(text):
-    """A number as ncu writes it: `1,024`, `1024.00`; None for anything else."""
+    """Parses a number as ncu writes it: `1,024`, `1024.00`; returns None for anything else."""
     try:
         return round(float(text.replace(",", "")))
     except ValueError:
@@ -70,15 +72,15 @@ def number(text):
 
 
 def table_after(text, start):
-    """The rows of the CSV that begins with the first line that begins so."""
+    """Parses the CSV that begins at the first line with this beginning."""
     lines = text.splitlines()
     first = next((i for i, line in enumerate(lines) if line.startswith(start)), len(lines))
     return list(csv.reader(lines[first:]))
 
 
 def read_metrics(text):
-    """The metrics of each kernel, from either form that ncu has: a row per kernel and metric, or a row
-    per kernel and a column per metric."""
+    """Reads the metrics of each kernel from either of ncu's forms: a row per kernel and metric, or
+    a row per kernel and a column per metric."""
     rows = table_after(text, '"ID"')
     if not rows:
         return {}
@@ -98,8 +100,8 @@ def read_metrics(text):
 
 
 def read_source(text):
-    """The loads and stores of one kernel's machine code: access, instruction, how often warps executed
-    it, sectors. Nothing if ncu gives no such table."""
+    """Reads the loads and stores of one kernel's machine code: access, instruction, number of
+    executions by warps, sectors. Returns nothing if ncu printed no such table."""
     lines = text.splitlines()
     starts = [i for i, line in enumerate(lines) if '"Source"' in line]
     if not starts:
@@ -129,7 +131,7 @@ def read_source(text):
 
 
 def single_instructions(ncu, probe, names, symbols, folder, warnings):
-    """The machine code's loads and stores of each kernel, by its name in the PTX."""
+    """Returns the loads and stores in the machine code of each kernel, by its name in the PTX."""
     report = folder / "source.ncu-rep"
     profile(ncu, ["--section", "SourceCounters", "-f", "-o", report],
             [probe, "run", *names, "--device", "cuda"], folder / "source.log")
@@ -148,8 +150,8 @@ def single_instructions(ncu, probe, names, symbols, folder, warnings):
 
 
 def compare_single(kernel, machine_code, access):
-    """A kernel's loads or its stores, one by one, in the order of the code: pairs of PTX and machine
-    code. None if the driver has other instructions than the PTX."""
+    """Pairs a kernel's loads or stores in PTX with those in machine code, in the order of the code.
+    Returns None if the machine code has other instructions than the PTX."""
     sites = [site for site in kernel["sites"]
              if site["access"] in ACCESSES[access][0] and site["requests"] > 0]
     executed = [one for one in machine_code if one[0] == access and one[2] > 0]
@@ -159,7 +161,7 @@ def compare_single(kernel, machine_code, access):
     if len(sites) != len(executed):
         return None
     if len(pairs(sites, executed)) < len(sites):
-        # The driver may have changed their order.
+        # The driver may have reordered them.
         sites = sorted(sites, key=lambda site: (site["requests"], site["sectors"]))
         executed = sorted(executed, key=lambda one: one[2:])
     found = pairs(sites, executed)
@@ -167,7 +169,7 @@ def compare_single(kernel, machine_code, access):
 
 
 def by_module(rows, instructions):
-    """One row for each PTX: its kernels' loads and stores, and their instructions, added up."""
+    """Makes one row for each PTX file: the sums of its kernels' loads, stores and instructions."""
     sums = {}
     for row in rows:
         module = row["kernel"].rsplit("/", 1)[0]
@@ -191,9 +193,9 @@ def by_module(rows, instructions):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--probe", default=HERE / "bin/probe", help="the program that launches kernels")
-    parser.add_argument("--out", default=Path("out"), type=Path, help="where the CSV files go")
+    parser.add_argument("--out", default=Path("out"), type=Path, help="the folder for the CSV files")
     parser.add_argument("--enough", default=6, type=int,
-                        help="in how many kernels single loads and stores must agree at least")
+                        help="the smallest number of kernels in which single loads and stores must agree")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     ncu, probe, warnings = program("ncu"), arguments.probe, []
@@ -239,7 +241,7 @@ def main():
                 failures.append(f"{one.name}: the {access}s differ")
             pairs[access] = compare_single(kernel, sources.get(one.symbol, []), access)
             if pairs[access] is None and equal and sum(site["requests"] > 0 for site in sites) == 1:
-                # The only one of its kind: what the sum says, the instruction did.
+                # It is the only access of its kind, so the sum belongs to this instruction.
                 site = next(site for site in sites if site["requests"] > 0)
                 pairs[access] = [(site, (access, "", row["requests_gpu"], row["sectors_gpu"]))]
             for site, (_, opcode, requests, sectors) in pairs[access] or []:
@@ -260,8 +262,8 @@ def main():
     print_table(["kernel", "emulator", "GPU", "ratio"], [list(row.values()) for row in instructions])
     print(f"{WHY}\n")
     if any(row["equal"] == "waits" for row in rows):
-        print("look_back asks for its neighbour's state until it is there: how often depends on the time.\n")
-    print(f"Each load and store by itself agrees in {len(agreeing)} kernels: {', '.join(agreeing)}\n")
+        print("look_back polls for its neighbour's state: the number of requests depends on the timing.\n")
+    print(f"Every single load and store agrees in {len(agreeing)} kernels: {', '.join(agreeing)}\n")
     if rows:
         write_csv(arguments.out / "counters.csv", rows)
         write_csv(arguments.out / "instructions.csv", instructions)

@@ -1,7 +1,7 @@
 """Runs every shipped kernel under the four tools of compute-sanitizer, and in the emulator.
 
-Kernels without a planted mistake must be clean everywhere. For the others a table says who finds what:
-the tools, the emulator, or only a comparison of the results.
+Kernels without a planted mistake must be clean everywhere. For the others, a table shows what finds
+the mistake: the tools, the emulator, or only a comparison of the results.
 """
 
 import argparse
@@ -15,25 +15,27 @@ from pathlib import Path
 from common import HERE, outcomes, print_table, probes, program, run, write_csv
 
 TOOLS = ["memcheck", "racecheck", "initcheck", "synccheck"]
-# The exit code for a finding; the probe has none like it.
+# The exit code for a finding; the probe never uses it.
 FINDING = 86
-# Seconds for many kernels together, and for one with gigabytes; for any other the option says it.
+# The time limits in seconds for many kernels together, and for a kernel with gigabytes. An option
+# sets the limit for any other kernel.
 MANY, LARGE = 120, 60
 
-# These hand tiles over by mbarriers, at which one lane arrives for its warp behind a __syncwarp. That orders what the other lanes
-# did, by the memory model (causality is transitive) and on the emulator, but not for racecheck: a kernel of two warps and one
-# place that is handed over gives 124 hazards if one lane arrives, and none if each lane does (2025.3, on an H200).
+# These kernels pass tiles on by mbarriers, at which one lane arrives for its warp after a
+# __syncwarp. By the memory model (causality is transitive) and on the emulator, that orders the
+# accesses of the other lanes as well, but not for racecheck: a kernel of two warps that passes on a
+# single place gives 124 hazards if one lane arrives, and none if every lane does (2025.3, H200).
 BEYOND_RACECHECK = re.compile(r"selective-scan-(fwd|bwd)-plain-")
 
 SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: (\d+) (?:error|hazard)", re.MULTILINE)
 NO_FINDING = re.compile(r"COMPUTE-SANITIZER|SUMMARY|Target application|Internal Sanitizer|"
                         r"Saved host|LEAK|Program hit|Process (?:didn't|did not)|No attachable")
-# Two with gigabytes at a time might not fit.
+# Two kernels with gigabytes might not fit into memory at the same time.
 large = threading.Lock()
 
 
 def findings(output):
-    """What a tool reports: one sentence each, with the line of the source if it is known."""
+    """Returns a tool's findings, a sentence each, with the source line if it is known."""
     sentences = []
     for line in output.splitlines():
         text = line.removeprefix("=========")
@@ -49,10 +51,11 @@ def findings(output):
 
 
 def judge(code, output):
-    """What a tool's run came to, in a word, and its first sentence.
+    """Returns the outcome of a tool's run in a word, and its first sentence.
 
-    found: the tool names a mistake. clean: it names none. hang: the kernel did not end. crash: the
-    driver stopped the kernel, and the tool had said nothing. refused: the tool did not do its work."""
+    found: the tool reported a mistake. clean: it reported none. hang: the kernel did not end.
+    crash: the driver stopped the kernel, and the tool reported nothing. refused: the tool did not
+    do its work."""
     summary = SUMMARY.search(output)
     sentences = findings(output)
     first = sentences[0] if sentences else ""
@@ -63,9 +66,9 @@ def judge(code, output):
     ran = outcomes(output)
     if summary and ran and all(outcome[1] in ("right", "wrong") for outcome in ran):
         return "clean", ""
-    said = next((text for _, word, text in ran if word == "error"), "")
-    if said:
-        return "crash", said
+    error = next((text for _, word, text in ran if word == "error"), "")
+    if error:
+        return "crash", error
     lines = [line for line in output.splitlines() if line.strip()]
     return "refused", first or (lines[-1] if lines else f"exit code {code}")
 
@@ -75,7 +78,7 @@ class Sanitizer:
         self.path, self.probe, self.seconds = path, probe, seconds
 
     def run(self, tool, names, seconds):
-        # Errors of calls of the driver's interface are the probe's to report.
+        # The probe itself reports errors of driver calls.
         options = ["--tool", tool, "--error-exitcode", str(FINDING), "--report-api-errors", "no",
                    "--print-limit", "20"]
         command = [self.path, *options, self.probe, "run", *names, "--device", "cuda"]
@@ -89,13 +92,13 @@ class Sanitizer:
 
 
 def emulate(probe, name):
-    """What the emulator says of a kernel or of all of a module, and whether the results are right."""
+    """Returns the emulator's finding in a kernel or module, and whether the results are right."""
     _, output = run([probe, "run", name, "--device", "simt"], 60)
     ran = outcomes(output)
     reports = [text for _, word, text in ran if word in ("report", "error")]
     wrong = [text for _, word, text in ran if word == "wrong"]
     found = ("found", reports[0]) if reports else ("clean", "") if ran else ("refused", output.strip())
-    # Where the emulator stops a kernel there are no results to judge.
+    # If the emulator stops a kernel, there are no results to judge.
     results = ("stopped", "") if reports else ("wrong", wrong[0]) if wrong else ("right", "")
     return found, results
 
@@ -103,16 +106,16 @@ def emulate(probe, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--probe", default=HERE / "bin/probe", help="the program that launches kernels")
-    parser.add_argument("--out", default=Path("out"), type=Path, help="where the CSV files go")
+    parser.add_argument("--out", default=Path("out"), type=Path, help="the folder for the CSV files")
     parser.add_argument("--jobs", default=min(8, os.cpu_count() or 1), type=int, help="processes at a time")
-    parser.add_argument("--seconds", default=40, type=int, help="for one kernel under one tool")
+    parser.add_argument("--seconds", default=40, type=int, help="the time limit for one kernel under one tool")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     sanitizer = Sanitizer(program("compute-sanitizer"), arguments.probe, arguments.seconds)
 
     every = probes(arguments.probe)
     correct = [one.name for one in every if one.is_correct]
-    # The first large ones: they take longest.
+    # The large ones come first, because they take longest.
     broken = {one.module: one.is_large for one in sorted(every, key=lambda one: not one.is_large)
               if not one.is_correct}
 
@@ -124,7 +127,7 @@ def main():
         for tool, future in together.items():
             outcome = future.result()
             for name in correct:
-                # If all together are clean each is; if not, each by itself says which is not.
+                # All clean together means each is clean; otherwise run them one by one.
                 single[name, tool] = outcome if outcome[0] == "clean" else pool.submit(
                     sanitizer.one, tool, name, False)
 
@@ -132,7 +135,7 @@ def main():
     rows, says, failures, beyond = [], [], [], 0
     for name in [*correct, *sorted(broken)]:
         columns = {tool: result(single[name, tool]) for tool in TOOLS}
-        # A tool that was not given the GPU beside the others may get it alone.
+        # A tool that could not use the GPU together with others may be able to use it alone.
         for tool in TOOLS:
             if columns[tool][0] == "refused":
                 columns[tool] = sanitizer.one(tool, name, broken.get(name, False))

@@ -1,17 +1,19 @@
-//! How long the emulator takes for the library's kernels, how many instructions, and how much
-//! memory: `cargo run --release -p bench --example emulator -- pipe`. The peak is that of the
-//! process (Linux), so that a case is measured by itself; most of what it prints is the same in
-//! every run, and the counters tell whether it was the same work.
+//! Measures the emulator on the library's kernels: time, instructions and peak memory. Run it with
+//! `cargo run --release -p bench --example emulator -- pipe`.
+//!
+//! The peak is the peak of the whole process (Linux), so each case needs its own run. Apart from
+//! the times and the peaks, the output is the same in every run; equal counters show that equal
+//! work was measured.
 
 use std::time::Instant;
 
 use linrec::kernels;
 use linrec::simt::{Counters, Launch, Memory, Module};
 
-/// Elements of the sequence, unless the second argument says another number.
+/// The number of elements of the sequence, unless the second argument sets another number.
 const LEN: usize = 2_096_000;
-/// Bytes that the emulator may take, more than a launch is given at first: what it took before is
-/// measured as well.
+/// The host memory that the emulator may use, in bytes. It exceeds a launch's default, because the
+/// memory in use before the launch counts as well.
 const HOST_BYTES: u64 = 1 << 34;
 
 fn main() {
@@ -32,7 +34,7 @@ fn main() {
     }
 }
 
-/// One sequence of `len` elements in global memory, and what is measured on it.
+/// A sequence of `len` elements in global memory.
 struct Bench {
     memory: Memory,
     inputs: u64,
@@ -44,27 +46,27 @@ struct Bench {
 impl Bench {
     fn new(len: usize) -> Bench {
         let memory = Memory::new(1 << 34);
-        let array = |name| memory.allocate(name, 4 * len as u64).expect("there is memory");
+        let array = |name| memory.allocate(name, 4 * len as u64).expect("enough memory");
         let (inputs, coeffs, outputs) = (array("inputs"), array("coeffs"), array("outputs"));
         let mut state = 7_u32;
         let mut number = |middle: f32, spread: f32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (middle + spread * ((state >> 8) as f32 / (1 << 24) as f32 - 0.5)).to_le_bytes()
         };
-        // In pieces, so that the host's copy does not count.
+        // Writes small pieces so that the host's copy does not count.
         for first in (0..len).step_by(1 << 12) {
             let count = (len - first).min(1 << 12);
             for (buffer, middle, spread) in [(inputs, 0.0, 1.0), (coeffs, 0.95, 0.1)] {
                 let bytes: Vec<u8> = (0..count).flat_map(|_| number(middle, spread)).collect();
-                memory.write(buffer + 4 * first as u64, &bytes).expect("it is there");
+                memory.write(buffer + 4 * first as u64, &bytes).expect("the array is allocated");
             }
         }
         Bench { memory, inputs, coeffs, outputs, len }
     }
 
     fn zeros(&self, name: &str, bytes: usize) -> u64 {
-        let buffer = self.memory.allocate(name, bytes as u64).expect("there is memory");
-        self.memory.fill(buffer, bytes as u64, 0).expect("it is there");
+        let buffer = self.memory.allocate(name, bytes as u64).expect("enough memory");
+        self.memory.fill(buffer, bytes as u64, 0).expect("the array is allocated");
         buffer
     }
 
@@ -76,16 +78,16 @@ impl Bench {
         arguments: &[u64],
     ) {
         let ptx = kernels::shipped().find_map(|(shipped, ptx)| (shipped == name).then_some(ptx));
-        let module = Module::parse(ptx.expect("it is shipped").text()).expect("it is PTX");
+        let module = Module::parse(ptx.expect("a shipped module").text()).expect("valid PTX");
         let kernel = module.kernels().find(|kernel| kernel.name().contains(entry));
-        let kernel = kernel.expect("it has the kernel");
+        let kernel = kernel.expect("the kernel is in the module");
         let mut bytes: Vec<u8> = arguments.iter().flat_map(|value| value.to_le_bytes()).collect();
         bytes.truncate(kernel.param_bytes() as usize);
         let mut launch = Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes);
         launch.dynamic_shared = dynamic_shared;
         launch.host_bytes = HOST_BYTES;
         let before = peak();
-        let launch = launch.prepare(&self.memory).expect("it can be launched");
+        let launch = launch.prepare(&self.memory).expect("a valid launch");
         let start = Instant::now();
         let all = 0..blocks.into();
         let together = kernel.communicates();
@@ -97,7 +99,7 @@ impl Bench {
     fn print(&self, name: &str, seconds: f64, before: u64, counters: &Counters) {
         let mut bytes = vec![0; 4 * self.len];
         let peak = peak();
-        self.memory.read(self.outputs, &mut bytes).expect("it is there");
+        self.memory.read(self.outputs, &mut bytes).expect("the array is allocated");
         let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         let Counters { instructions, thread_instructions, barriers, blocks, .. } = counters;
         println!(
@@ -112,14 +114,13 @@ impl Bench {
     }
 }
 
-/// A kernel whose blocks have rows of their own, and are run one after the other.
+/// A kernel whose blocks have separate rows and run one after the other.
 struct Rows {
     case: &'static str,
     name: &'static str,
     entry: &'static str,
-    /// The longest rows that it is given, in elements.
+    /// The length of the longest rows that the kernel receives, in elements.
     row: usize,
-    /// Rows of a block.
     rows: usize,
     threads: u32,
 }
@@ -175,20 +176,20 @@ fn rows(len: usize, kernel: &Rows) {
     bench.run((kernel.name, kernel.entry), (blocks, kernel.threads), 0, &arguments);
 }
 
-/// Every block has 256 elements, and waits for the one before.
+/// Runs a kernel whose blocks of 256 elements each wait for the previous block.
 fn look_back(len: usize) {
     let bench = Bench::new(len);
     let blocks = len.div_ceil(256);
     let [next, published] =
         [("next_tile", 1), ("published", blocks)].map(|(name, count)| bench.zeros(name, 4 * count));
-    let states = bench.memory.allocate("states", 4 * blocks as u64).expect("there is memory");
+    let states = bench.memory.allocate("states", 4 * blocks as u64).expect("enough memory");
     let Bench { inputs, coeffs, outputs, .. } = bench;
     let arguments = [inputs, coeffs, outputs, 0, 0, len as u64, next, published, states];
     bench.run(("look_back", "look_back"), (blocks as u32, 32), 0, &arguments);
 }
 
-/// What the kernels that share a row out are given, with tiles of so many vectors, and how many
-/// tiles it has.
+/// Returns the arguments of the kernels that divide one row among blocks, and the number of tiles.
+/// A tile has `vectors` vectors.
 fn shared_out(bench: &Bench, vectors: usize) -> ([u64; 9], usize) {
     let tiles = (bench.len + 3).div_ceil(4 * vectors);
     let workspace = bench.zeros("workspace", 16 + 16 * tiles.next_multiple_of(128));
@@ -199,20 +200,20 @@ fn shared_out(bench: &Bench, vectors: usize) -> ([u64; 9], usize) {
     (arguments, tiles)
 }
 
-/// Four vectors in each of 288 threads, beside a warp that carries the state, and a ring of six
-/// tiles of both arrays.
+/// Runs the kernel with four vectors in each of 288 threads, a separate warp that carries the
+/// state, and a ring of six tiles of both arrays.
 fn waves(len: usize, blocks: u32) {
     const THREADS: u32 = 288;
     let bench = Bench::new(len);
     let (arguments, tiles) = shared_out(&bench, 4 * THREADS as usize);
     let blocks = blocks.min(tiles as u32);
-    // No mail comes or goes.
+    // No messages from or to another device.
     let arguments = [&arguments[..], &[0, 0, 0]].concat();
     let entry = ("waves-4x288-f32", "linrec_waves_fwd_float_4_288_5_1_false_false");
     bench.run(entry, (blocks, THREADS + 32), 12 * 16 * 4 * THREADS, &arguments);
 }
 
-/// A block for each tile: four vectors in each of 512 threads.
+/// Runs the kernel with a block for each tile: four vectors in each of 512 threads.
 fn once(len: usize) {
     const THREADS: u32 = 512;
     let bench = Bench::new(len);
@@ -222,7 +223,6 @@ fn once(len: usize) {
     bench.run(entry, (tiles as u32, THREADS), 0, &arguments);
 }
 
-/// The most memory that the process has had, in MB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,16 +1,17 @@
-//! Times the fused selective scan: the forward pass by itself, the one that leaves checkpoints, the
-//! backward pass, and a step of training, which is the last two behind each other.
+//! Times the fused selective scan: the forward pass alone, the forward pass that writes
+//! checkpoints, the backward pass, and a training step, which is the last two in sequence.
 //!
 //! ```text
 //! cargo run --release -p bench --example fused -- --shapes 8x2048x1024x16,1x2048x65536x16
-//! cargo run --release -p bench --example fused -- --csv > chapters/14-fused-scan/results/h200/scan.csv
+//! cargo run --release -p bench --example fused -- \
+//!     --csv > chapters/14-fused-scan/results/h200/scan.csv
 //! cargo xtask pack chapters/14-fused-scan/results/h200
 //! ```
 //!
-//! With D, z, bias and softplus, by the project's protocol: caches that hold nothing of use, and
-//! medians. Beside each time is that of Mamba's own kernels on an H200, where it is known
-//! (mamba-ssm, built with torch 2.11). With `--repeat` each gradient is computed so many times
-//! more, and any bit that changes is an error.
+//! The scan uses D, z, bias and softplus. Caches are overwritten before each run, and the medians
+//! are printed, next to the times of Mamba's own kernels on an H200 where they are known
+//! (mamba-ssm, built with torch 2.11). With `--repeat`, each gradient is computed that many times
+//! more, and a changed bit is an error.
 
 use std::process::ExitCode;
 
@@ -37,29 +38,28 @@ struct Cli {
     /// f32, bf16 or f16
     #[arg(long, value_delimiter = ',', default_value = "f32,bf16")]
     elements: Vec<String>,
-    /// By the exponential that has the same bits on all devices
+    /// Use the exponential that has the same bits on all devices
     #[arg(long)]
     exact: bool,
-    /// Chunks of the forward pass, as many as are to be timed beside each other; 0 is the library's
-    /// own rule
+    /// Numbers of chunks of the forward pass to time; 0 is the library's own rule
     #[arg(long, value_delimiter = ',', default_value = "0")]
     chunks: Vec<usize>,
-    /// Only the forward pass
+    /// Time only the forward pass
     #[arg(long)]
     forward: bool,
-    /// Lines of a record, in place of a table
+    /// Print the lines of a record instead of a table
     #[arg(long)]
     csv: bool,
-    /// Measurements of each
+    /// Number of measurements of each pass
     #[arg(long, default_value_t = 9)]
     runs: usize,
-    /// Computes each gradient so many times more, and compares all bits
+    /// Compute each gradient this many times more, and compare all bits
     #[arg(long, default_value_t = 0)]
     repeat: usize,
 }
 
-/// Mamba's kernels on an H200: batches, channels, steps, element; milliseconds forward and
-/// backward.
+/// The times of Mamba's kernels on an H200: batches, channels, steps, element, milliseconds
+/// forward, milliseconds backward.
 const MAMBA: [(usize, usize, usize, &str, f64, f64); 12] = [
     (8, 2048, 256, "f32", 0.13328, 0.4136),
     (8, 2048, 256, "bf16", 0.08237, 0.36736),
@@ -75,24 +75,24 @@ const MAMBA: [(usize, usize, usize, &str, f64, f64); 12] = [
     (1, 2048, 65536, "bf16", 2.88154, 10.968),
 ];
 
-/// What is timed.
+/// A pass that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Forward,
-    /// The forward pass that leaves checkpoints.
-    Kept,
+    /// The forward pass that writes checkpoints.
+    Checkpointed,
     Backward,
-    /// The last two behind each other.
+    /// The forward pass with checkpoints followed by the backward pass.
     Step,
 }
 
 impl Pass {
-    const ALL: [Pass; 4] = [Pass::Forward, Pass::Kept, Pass::Backward, Pass::Step];
+    const ALL: [Pass; 4] = [Pass::Forward, Pass::Checkpointed, Pass::Backward, Pass::Step];
 
     fn name(self) -> &'static str {
         match self {
             Pass::Forward => "forward",
-            Pass::Kept => "forward, kept",
+            Pass::Checkpointed => "forward, kept",
             Pass::Backward => "backward",
             Pass::Step => "step",
         }
@@ -102,10 +102,10 @@ impl Pass {
         self == Pass::Forward || !cli.forward
     }
 
-    /// Of the time forward and of that backward.
+    /// Selects or adds the times of the forward and the backward pass.
     fn of(self, forward: f64, backward: f64) -> f64 {
         match self {
-            Pass::Forward | Pass::Kept => forward,
+            Pass::Forward | Pass::Checkpointed => forward,
             Pass::Backward => backward,
             Pass::Step => forward + backward,
         }
@@ -157,7 +157,7 @@ fn parse(shape: &str) -> Result<ScanShape, String> {
     }
 }
 
-/// Numbers between two bounds that look like noise, in as many pieces as it takes.
+/// Fills a buffer with pseudo-random numbers between two bounds; one piece is repeated to the end.
 fn noise<S: Storage<Accum = f32>>(
     device: &Device,
     len: usize,
@@ -182,8 +182,8 @@ fn noise<S: Storage<Accum = f32>>(
     Ok(buffer)
 }
 
-/// All gradients of one shape.
-struct Room<S> {
+/// The buffers of all gradients of one shape.
+struct GradientBuffers<S> {
     rows: [Buffer<S>; 3],
     rates: Buffer<f32>,
     couplings: [Buffer<S>; 2],
@@ -191,7 +191,7 @@ struct Room<S> {
     initial: Buffer<f32>,
 }
 
-impl<S: Storage<Accum = f32>> Room<S> {
+impl<S: Storage<Accum = f32>> GradientBuffers<S> {
     fn gradients(&mut self) -> ScanGradients<'_, S> {
         let [u, delta, z] = &mut self.rows;
         let [b, c] = &mut self.couplings;
@@ -259,7 +259,7 @@ fn one<S: Storage<Accum = f32>>(
     let mut out = device.allocate::<S>(rows)?;
     let kept = shape.checkpoints_len().ok_or("too many checkpoints")?;
     let mut checkpoints = device.allocate::<f32>(kept)?;
-    let mut room = Room {
+    let mut buffers = GradientBuffers {
         rows: [device.allocate(rows)?, device.allocate(rows)?, device.allocate(rows)?],
         rates: device.allocate(channels * states)?,
         couplings: [device.allocate(couplings)?, device.allocate(couplings)?],
@@ -272,7 +272,7 @@ fn one<S: Storage<Accum = f32>>(
     let passes = Pass::ALL.into_iter().filter(|pass| pass.is_wanted(cli));
     for run in 0..=cli.runs {
         for pass in passes.clone() {
-            // All on the device's default stream, which is the stopwatch's.
+            // All work runs on the device's default stream, which the stopwatch times.
             let ms = bench.time_ms(|_| {
                 if pass != Pass::Backward {
                     let options = ScanForwardOptions {
@@ -283,12 +283,12 @@ fn one<S: Storage<Accum = f32>>(
                     scan.forward_into(&inputs, &mut out, shape, options)?;
                 }
                 if matches!(pass, Pass::Backward | Pass::Step) {
-                    let (gradients, options) = (room.gradients(), Default::default());
+                    let (gradients, options) = (buffers.gradients(), Default::default());
                     scan.backward_into(&inputs, &d_out, &checkpoints, gradients, shape, options)?;
                 }
                 Ok(())
             })?;
-            // The first round loads kernels and allocates.
+            // The first round loads kernels and allocates scratch.
             if run > 0 {
                 times[pass as usize].push(ms);
             }
@@ -320,17 +320,17 @@ fn one<S: Storage<Accum = f32>>(
     }
 
     if cli.repeat > 0 {
-        let before = room.bits()?;
+        let before = buffers.bits()?;
         for _ in 0..cli.repeat {
             scan.backward_into(
                 &inputs,
                 &d_out,
                 &checkpoints,
-                room.gradients(),
+                buffers.gradients(),
                 shape,
                 Default::default(),
             )?;
-            if room.bits()? != before {
+            if buffers.bits()? != before {
                 return Err(
                     format!("{name} {element}: the bits of the gradients have changed").into()
                 );

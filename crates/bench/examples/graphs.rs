@@ -1,4 +1,4 @@
-//! What a launch costs, and what a graph saves of it: see [`bench::graphs`].
+//! Measures what a launch costs and how much of it a graph saves: see [`bench::graphs`].
 //!
 //! ```text
 //! cargo run --release -p bench --example graphs -- --csv graphs.csv
@@ -12,7 +12,7 @@ use clap::Parser;
 use lesson::output::{self, println};
 use linrec::device::Device;
 
-/// What a launch costs, and what a graph saves of it.
+/// Measures what a launch costs and how much of it a graph saves.
 #[derive(Parser)]
 struct Cli {
     /// Numbers of sequences
@@ -21,10 +21,10 @@ struct Cli {
     /// Lengths of the sequences
     #[arg(long, value_delimiter = ',', default_value = "64,256,1024,4096")]
     lengths: Vec<usize>,
-    /// Measurements of each
+    /// Number of measurements of each way
     #[arg(long, default_value_t = 31)]
     runs: usize,
-    /// Writes every measurement to this file
+    /// Write every measurement to this file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }

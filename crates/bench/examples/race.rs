@@ -1,18 +1,19 @@
-//! Races kernels against the element-wise roof over lengths, by the project's protocol:
+//! Races kernels against the element-wise roof over several lengths:
 //!
 //! ```text
-//! cargo run --release -p bench --example race -- --kernels pipe:8x64:0,pipe:4x256:0 --lengths 16,1024,65536
+//! cargo run --release -p bench --example race -- \
+//!     --kernels pipe:8x64:0,pipe:4x256:0 --lengths 16,1024,65536
 //! ```
 //!
-//! For every length all kernels run in turns, each with caches that hold nothing of use, `--runs`
-//! times; what is printed are medians, what goes into `--csv` is every run. Results are not looked
-//! at here: that is the contract's work.
+//! At every length the kernels take turns for `--runs` rounds, and caches are overwritten before
+//! each run. The program prints medians and writes every run to `--csv`. It does not check the
+//! results; the test contract does.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bench::field::{Field, Roof, Runner};
-use bench::row::{Beside, Measured};
+use bench::row::{Baseline, Measured};
 use bench::{Row, Runs};
 use clap::Parser;
 use lesson::output::{self, println};
@@ -22,22 +23,22 @@ use linrec::kernels::{ElementType, KernelChoice, Pass};
 /// Races kernels against the element-wise roof over lengths.
 #[derive(Parser)]
 struct Cli {
-    /// Kernels: ref:64, pipe:8x64:0, rows:16x2x32:w, wide:2x512:a2:w, as the library spells them
+    /// Kernels: ref:64, pipe:8x64:0, rows:16x2x32:w, wide:2x512:a2:w, as the library writes them
     #[arg(long, value_delimiter = ',', default_value = "pipe:8x64:0")]
     kernels: Vec<KernelChoice>,
     /// Lengths of the sequences
     #[arg(long, value_delimiter = ',', default_value = "16,64,256,1024,4096")]
     lengths: Vec<usize>,
-    /// How many sequences; 100 for each SM if not given
+    /// Number of sequences; by default 100 for each SM
     #[arg(long)]
     num_seqs: Option<usize>,
-    /// forward or backward
+    /// Passes: forward or backward
     #[arg(long, value_delimiter = ',', default_value = "forward,backward")]
     passes: Vec<Pass>,
-    /// Measurements of each
+    /// Number of measurements of each kernel
     #[arg(long, default_value_t = 9)]
     runs: usize,
-    /// Writes every measurement to this file
+    /// Write every measurement to this file
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
@@ -68,7 +69,7 @@ fn race(cli: &Cli) -> lesson::Result {
                 pass,
                 shape: (num_seqs, seq_len),
             };
-            let here = field.race(&measured, &runners, cli.runs, Beside::Median)?;
+            let here = field.race(&measured, &runners, cli.runs, Baseline::Median)?;
             print(&measured, &runners, &here);
             rows.extend(here);
         }
@@ -79,7 +80,7 @@ fn race(cli: &Cli) -> lesson::Result {
     Ok(())
 }
 
-/// The medians of a race, as a line.
+/// Prints the medians of a race as a line.
 fn print(measured: &Measured, runners: &[Runner<f32>], rows: &[Row]) {
     let (runs, seq_len) = (rows.iter().collect::<Runs>(), measured.shape.1);
     let roof = runs.median("roof", seq_len).map_or(f64::NAN, |run| run.ms);

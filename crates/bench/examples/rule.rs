@@ -1,6 +1,6 @@
-//! Makes the rule that the library picks by from the record of `tour tune`, as `tour tune` itself
-//! does: after kernels have been added to those that are shipped, the same measurements have other
-//! finalists. What the rule says of kernels and shapes that are not in the record stays.
+//! Makes the rule by which the library chooses kernels from the record of `tour tune`, as `tour
+//! tune` itself does. After kernels have been added to the shipped ones, the same measurements give
+//! other finalists. Lines of the old rule remain if the record lacks their kernel and shape.
 //!
 //! ```text
 //! cargo run --release -p bench --example rule -- OUT/tune/runs.csv src/kernels/tuned.csv

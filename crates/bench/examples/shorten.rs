@@ -1,8 +1,9 @@
-//! Shortens the record of `tour tune` to what is kept: of the times of a line that no picture shows
-//! run by run, the smallest, the median and the largest.
+//! Shortens the record of `tour tune` for the repository. A line whose runs no picture shows keeps
+//! only its smallest, median and largest time.
 //!
 //! ```text
-//! cargo run --release -p bench --example shorten -- OUT/tune/runs.csv chapters/11-tuning/results/h200/runs.csv
+//! cargo run --release -p bench --example shorten -- \
+//!     OUT/tune/runs.csv chapters/11-tuning/results/h200/runs.csv
 //! cargo xtask pack chapters/11-tuning/results/h200
 //! ```
 
@@ -27,7 +28,7 @@ fn shorten(from: &Path, to: &Path) -> lesson::Result {
     for row in table.rows() {
         let mut runs: Vec<&str> = row.text("runs")?.split(' ').collect();
         if (row.text("element")?, row.text("num_seqs")?) != ("f32", "13200") {
-            // All have as many decimals: what is longer is larger.
+            // All numbers have the same number of decimals, so a longer text is a larger number.
             runs.sort_unstable_by_key(|ms| (ms.len(), *ms));
             runs = vec![runs[0], runs[runs.len() / 2], runs[runs.len() - 1]];
         }

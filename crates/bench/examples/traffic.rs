@@ -1,14 +1,15 @@
-//! Makes `traffic.csv` from what Nsight Compute wrote: how much each kernel moves between the L1
-//! caches, the L2 cache and the memory, and how busy these are. On the machine with the GPU (`race`
+//! Makes `traffic.csv` from the output of Nsight Compute: the traffic between the L1 caches, the L2
+//! cache and the memory for each kernel, and how busy they are. On the machine with the GPU (`race`
 //! is an example of this package; its first kernel in every round is the roof):
 //!
 //! ```text
-//! ncu --csv --page raw --print-units base --clock-control none --kernel-name 'regex:linrec|elementwise' \
-//!     --section MemoryWorkloadAnalysis --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight \
-//!     --section Occupancy race --kernels pipe:4x128:0 --lengths 4096 --passes forward --runs 1 >one.csv
+//! ncu --csv --page raw --print-units base --clock-control none \
+//!     --kernel-name 'regex:linrec|elementwise' --section MemoryWorkloadAnalysis \
+//!     --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight --section Occupancy \
+//!     race --kernels pipe:4x128:0 --lengths 4096 --passes forward --runs 1 >one.csv
 //! ```
 //!
-//! And then, with all such files:
+//! Then, with all these files:
 //!
 //! ```text
 //! cargo run -p bench --example traffic -- chapters/07-pipe-kernel/results/h200/traffic.csv one.csv

@@ -1,15 +1,15 @@
-// What both sides are given, and the twelve sizes of the post: elements of a thread, threads of a block.
+// The arguments of both sides, and the twelve sizes of the post: elements per thread, threads per block.
 #pragma once
 
 struct Arrays {
-    const float *inputs, *coeffs, *outputs;  // backward, `inputs` are the gradients of the outputs
-    float *first, *second;                   // forward, only the first is written
-    float* carry;                            // one number a row, for ours
+    const float *inputs, *coeffs, *outputs;  // backward: `inputs` are the gradients of the outputs
+    float *first, *second;                   // forward: only the first is written
+    float* carry;                            // one number per row, for our side only
 };
 
 using Launch = void (*)(const Arrays&, long long num_seqs, long long seq_len, bool reverse);
 
-// The launch of one size, or null if there is no such size.
+// Returns the launch of one size, or null if there is no such size.
 Launch ours(int elems, int threads, bool backward);
 Launch theirs(int elems, int threads, bool backward);
 

@@ -1,6 +1,6 @@
-// Races this repository's pipe with the post's, in the post's twelve sizes, both directions and both passes, beside the
-// element-wise roof. In every round everything is run once, in turns; between two launches 256 MB are written, so that
-// nothing is found in L2. Writes the medians; checks first that both sides agree.
+// Races this repository's pipe against the post's and the element-wise roof, in the post's twelve sizes, both directions
+// and both passes. All of them take turns in every round, and 256 MB are written between two launches to clear the L2
+// cache. Checks first that both sides agree, and writes medians.
 //
 // usage: race CSV DATE ROUNDS
 #include <algorithm>
@@ -19,7 +19,7 @@ static void check(cudaError_t error, const char* what) {
     std::exit(2);
 }
 
-// Numbers of [low, high), the same at every call.
+// Fills with numbers in [low, high), the same at every call.
 __global__ void fill(float* to, long long len, unsigned seed, float low, float high) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= len) return;

@@ -1,4 +1,10 @@
-//! `tour attrs`: what every configuration takes of an SM.
+//! `tour attrs`: the resources of an SM that each configuration of a kernel uses.
+//!
+//! On a GPU, the driver reports registers, local and shared memory, and the number of blocks that
+//! fit on an SM; this module prints one table per kernel and writes it as CSV. Without a GPU
+//! nothing can report registers, since the driver assigns them when it translates PTX. The command
+//! then prints the record of an H200 and what the shipped PTX declares. The tests at the end of
+//! this file read a table back and count declared registers.
 
 use std::path::PathBuf;
 
@@ -13,13 +19,13 @@ use serde::Deserialize;
 use crate::csv::{self, displayed};
 use crate::{DeviceChoice, field, folder, write};
 
-/// Long enough that a block has all of its threads.
+/// A sequence length at which every block has all of its threads.
 const LONG: u64 = 1 << 20;
 
-/// What to look at.
+/// The command's arguments.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
-    /// The kernels; all if none is named
+    /// The kernels; all by default
     #[arg(value_name = "KERNEL", value_parser = KernelChoice::families())]
     kernels: Vec<String>,
 
@@ -27,37 +33,37 @@ pub struct Settings {
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     element: ElementType,
 
-    /// Where the tables go
+    /// The folder for the tables
     #[arg(long, value_name = "FOLDER", default_value = "target/tour/tune")]
     out: PathBuf,
 
-    /// The device: simt, cuda or cuda:1; the first GPU, or else the emulator, if none is given
+    /// The device: simt, cuda or cuda:1; by default the first GPU, or else the emulator
     #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     device: DeviceChoice,
 }
 
-/// What a kernel of one pass takes.
+/// The resources that a kernel uses in one pass.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Taken {
-    /// Its name, as [`KernelChoice`] is written.
+    /// The kernel's name, in [`KernelChoice`]'s notation.
     pub kernel: String,
-    /// What the arrays hold.
+    /// The element type of the arrays.
     #[serde(with = "displayed")]
     pub element: ElementType,
-    /// Which computation.
+    /// The pass.
     #[serde(with = "displayed")]
     pub pass: Pass,
-    /// Threads of a block.
+    /// The number of threads per block.
     pub threads: u32,
-    /// 32-bit registers of a thread.
+    /// The number of 32-bit registers per thread.
     pub registers: u32,
-    /// Bytes of local memory of a thread.
+    /// The local memory of a thread, in bytes.
     pub local_bytes: u32,
-    /// Bytes of shared memory of a block, as compiled.
+    /// The shared memory of a block as compiled, in bytes.
     pub shared_bytes: u32,
-    /// Bytes that the launch adds.
+    /// The dynamic shared memory that the launch adds, in bytes.
     pub dynamic_bytes: u32,
-    /// Blocks that an SM holds at a time.
+    /// The number of blocks that an SM holds at a time.
     pub blocks: u32,
 }
 
@@ -77,14 +83,14 @@ impl Taken {
         "occupancy",
     ];
 
-    /// Warps that an SM holds at a time.
+    /// Returns the number of warps that an SM holds at a time.
     pub fn warps(&self) -> u32 {
         self.blocks * self.threads.div_ceil(32)
     }
 
-    /// A row of a table; of the 64 warp slots.
-    fn cells(&self, places: u32) -> [String; 11] {
-        let occupancy = 100.0 * f64::from(self.warps()) / f64::from(places.max(1));
+    /// Formats the row of a table. `warp_slots` is the number of warp slots of an SM.
+    fn cells(&self, warp_slots: u32) -> [String; 11] {
+        let occupancy = 100.0 * f64::from(self.warps()) / f64::from(warp_slots.max(1));
         [
             self.kernel.clone(),
             self.element.to_string(),
@@ -104,18 +110,18 @@ impl Taken {
     ///
     /// # Errors
     ///
-    /// A sentence with the line that cannot be read.
+    /// Returns an error that quotes the line if a line cannot be read.
     pub fn read(text: &str) -> lesson::Result<Vec<Taken>> {
         csv::read(text)
     }
 }
 
-/// Prints and writes the tables; on a machine without a GPU, those of the record of an H200 and
-/// what PTX says.
+/// Prints and writes the tables. On a machine without a GPU, prints the record of an H200 and the
+/// declarations of the shipped PTX.
 ///
 /// # Errors
 ///
-/// If a file cannot be written or the device fails.
+/// Returns an error if a file cannot be written or the device fails.
 pub fn run(settings: &Settings, record: &[Taken]) -> lesson::Result {
     let device = settings.device.open()?;
     let kernels: Vec<&str> = match settings.kernels.is_empty() {
@@ -131,7 +137,7 @@ pub fn run(settings: &Settings, record: &[Taken]) -> lesson::Result {
     for kernel in kernels {
         let ask = Ask { device: &device, kernel };
         let (taken, refused) = dispatch(settings.element, ask)?;
-        let table = table(&taken, places(&device));
+        let table = table(&taken, warp_slots(&device));
         println!("\n{kernel} of {} on {}:\n\n{}", settings.element, device.name(), table.to_text());
         for (choice, why) in refused {
             println!("{choice}: {why}");
@@ -142,21 +148,19 @@ pub fn run(settings: &Settings, record: &[Taken]) -> lesson::Result {
     Ok(())
 }
 
-/// Warp slots of an SM.
-fn places(device: &Device) -> u32 {
+fn warp_slots(device: &Device) -> u32 {
     device.attributes().threads_per_multiprocessor.unwrap_or(2048) / 32
 }
 
-/// Rows as a table.
-pub fn table(taken: &[Taken], places: u32) -> Table {
+/// Makes a table of these rows.
+pub fn table(taken: &[Taken], warp_slots: u32) -> Table {
     let mut table = Table::new(Taken::HEADER);
     for taken in taken {
-        table.row(taken.cells(places));
+        table.row(taken.cells(warp_slots));
     }
     table
 }
 
-/// The GPU, for the record.
 fn machine_of(device: &Device) -> Table {
     let attributes = device.attributes();
     let (major, minor) = attributes.compute_capability;
@@ -224,7 +228,7 @@ impl Job for Ask<'_> {
     }
 }
 
-/// Asks the driver; what cannot be launched has no block on an SM.
+/// Queries the driver. A kernel that cannot be launched has 0 blocks on an SM.
 // ANCHOR: taken
 fn taken<S: Storage>(recurrence: &Recurrence<S>, pass: Pass) -> lesson::Result<Taken> {
     let choice = recurrence.kernel(pass, (1, LONG as usize), true)?;
@@ -252,8 +256,8 @@ fn taken<S: Storage>(recurrence: &Recurrence<S>, pass: Pass) -> lesson::Result<T
 
 fn without_gpu(kernels: &[&str], element: ElementType, record: &[Taken]) -> lesson::Result {
     println!(
-        "There is no GPU here. Registers are given out by the driver, when it translates PTX for the GPU that is \
-         there, so that nothing here can tell how many a kernel takes."
+        "There is no GPU here. The driver assigns registers when it translates PTX for a GPU, so this machine \
+         cannot tell how many registers a kernel uses."
     );
     let wanted = |taken: &&Taken| {
         let kernel = taken.kernel.split(':').next().unwrap_or_default();
@@ -266,17 +270,17 @@ fn without_gpu(kernels: &[&str], element: ElementType, record: &[Taken]) -> less
         println!("\nThis is the record of another machine, an NVIDIA H200, and not of this one:\n");
         println!("{}", table(&recorded, 64).to_text());
     }
-    println!("And this is what the shipped PTX says by itself, on any machine:\n");
+    println!("And this is what the shipped PTX declares, on any machine:\n");
     println!("{}", of_ptx(kernels, element)?.to_text());
     Ok(())
 }
 
-/// What the PTX of the shipped kernels says. It has as many registers as it likes: one for nearly
-/// every intermediate result.
+/// Makes a table of the declarations in the PTX of the shipped kernels. PTX has no limit on
+/// registers, so it declares about one for every intermediate result.
 ///
 /// # Errors
 ///
-/// If the emulator does not know the PTX.
+/// Returns an error if the emulator cannot parse the PTX.
 pub fn of_ptx(kernels: &[&str], element: ElementType) -> lesson::Result<Table> {
     let mut table = Table::new([
         "kernel",
@@ -307,12 +311,12 @@ pub fn of_ptx(kernels: &[&str], element: ElementType) -> lesson::Result<Table> {
     Ok(table)
 }
 
-/// How many registers a kernel declares in PTX, in units of 32 bits and without predicates.
+/// Counts the registers that a kernel declares in PTX, in units of 32 bits and without predicates.
 pub fn names(ptx: &str, symbol: &str) -> u32 {
     let head = format!(".entry {symbol}(");
     let body = ptx.lines().skip_while(|line| !line.contains(&head)).take_while(|line| *line != "}");
     let declared = body.filter_map(|line| {
-        // .reg .b64 %rd<118>;
+        // For example: .reg .b64 %rd<118>;
         let (kind, names) = line.trim().strip_prefix(".reg .")?.split_once('%')?;
         let count: u32 = names.split_once('<')?.1.split_once('>')?.0.parse().ok()?;
         let words = match kind.trim() {
@@ -320,7 +324,7 @@ pub fn names(ptx: &str, symbol: &str) -> u32 {
             kind if kind.ends_with("64") => 2,
             _ => 1,
         };
-        // They are numbered from 0, and the compiler begins with 1.
+        // Registers are numbered from 0, but the compiler begins at 1.
         Some(words * count.saturating_sub(1))
     });
     declared.sum()
@@ -338,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn shipped_kernels_say_what_they_can() {
+    fn shipped_kernels_are_tabulated_from_ptx() {
         let table = of_ptx(&["pipe", "wide"], ElementType::F32).unwrap().to_csv();
         assert!(table.contains("pipe:8x64:2,backward,"), "{table}");
         assert!(!table.contains("ref:64"), "{table}");
@@ -366,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_says_what_its_kernels_take() {
+    fn a_gpu_reports_its_kernels_resources() {
         for device in linrec::device::under_test() {
             if device.is_simt() {
                 continue;

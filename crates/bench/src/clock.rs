@@ -1,4 +1,4 @@
-//! The time that work takes on this machine's processor: medians of several runs.
+//! Measures the time of work on this machine's processor as medians of several runs.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use lesson::clock::time;
 
 use crate::turns::in_turns;
 
-/// The median of `runs` runs, one at least, after one that warms up the caches.
+/// Returns the median time of `runs` runs (at least one) after a run that warms up the caches.
 pub fn median(runs: usize, mut work: impl FnMut()) -> Duration {
     let [time] = medians(runs, [&mut work]);
     time
 }
 
-/// The medians of several pieces of work, run in turn so that a disturbance meets all of them;
-/// after one round that warms up.
+/// Returns the median times of several pieces of work. They take turns, so that a disturbance
+/// affects all of them, after one round that warms up the caches.
 pub fn medians<const N: usize>(runs: usize, mut works: [&mut dyn FnMut(); N]) -> [Duration; N] {
     let seconds = |work: usize| Ok::<_, Infallible>(time(&mut *works[work]).0.as_secs_f64());
     let Ok(times) = in_turns(N, runs.max(1), seconds);
@@ -26,7 +26,7 @@ mod tests {
     use super::{median, medians};
 
     #[test]
-    fn work_runs_once_more_than_asked_and_in_turns() {
+    fn work_runs_in_turns_after_a_warm_up() {
         let mut count = 0;
         median(5, || count += 1);
         assert_eq!(count, 6);

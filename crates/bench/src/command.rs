@@ -1,5 +1,5 @@
-//! `tour bench`: the library's engines beside the roof, all in one run: the kernels on a GPU where
-//! there is one, and else the CPU engine and the plain loop.
+//! `tour bench`: measures the library's engines and the roof in one run: the kernels on a GPU if
+//! there is one, else the CPU engine and the plain loop.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use linrec::kernels::ElementType;
 use crate::destination::Destination;
 use crate::{DeviceChoice, Peer, cpu, group, race};
 
-/// What to measure.
+/// The command's arguments.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
     /// Write every single run to this file as CSV.
@@ -22,34 +22,34 @@ pub struct Settings {
     #[arg(long, requires = "csv")]
     overwrite: bool,
 
-    /// How many runs of each engine.
+    /// Measure each engine this many times.
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// How much memory the arrays take together, in MiB, where they are to be larger than the
-    /// caches.
+    /// Let the arrays take this much memory together, in MiB, where they must exceed the caches.
     #[arg(long, value_name = "MIB", default_value_t = 480, value_parser = clap::value_parser!(u32).range(1..=65536))]
     memory: u32,
 
-    /// How much memory they take, in KiB, where they are to stay inside a core's own cache.
+    /// Let the arrays take this much memory together, in KiB, where they must fit into a core's own
+    /// cache.
     #[arg(long, value_name = "KIB", default_value_t = 384, value_parser = clap::value_parser!(u32).range(1..=65536))]
     cache: u32,
 
-    /// On the CPU, which is then measured unless a device is named: narrower vector instructions
-    /// than this machine's widest: AVX-512, AVX2 or portable.
+    /// Use narrower vector instructions than this machine's widest: AVX-512, AVX2 or portable. This
+    /// measures the CPU unless a device is named.
     #[arg(long, value_name = "NAME", value_parser = simd)]
     simd: Option<Simd>,
 
-    /// Where tables and figures go.
+    /// Write tables and figures to this folder.
     #[arg(long, value_name = "FOLDER", default_value = "target/tour")]
     out: PathBuf,
 
-    /// What to measure: cpu, cuda or cuda:1; the first GPU, or else the CPU, if none is given.
+    /// The device to measure: cpu, cuda or cuda:1; by default the first GPU, or else the CPU.
     #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     device: DeviceChoice,
 
-    /// Over all GPUs of this machine, beside one of them: rows dealt out, and cut along their
-    /// length.
+    /// Measure all GPUs of this machine and one of them: with rows divided among them, and with
+    /// rows cut along their length.
     #[arg(long, conflicts_with_all = ["device", "simd", "element", "lengths", "tuned"])]
     group: bool,
 
@@ -57,34 +57,32 @@ pub struct Settings {
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     element: ElementType,
 
-    /// On a GPU: the lengths, instead of 16 to 65536.
+    /// On a GPU: the sequence lengths, instead of 16 to 65536.
     #[arg(long, value_name = "L,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     lengths: Vec<u32>,
 
-    /// On a GPU: which configurations run, a tuned.csv of `tour tune`, instead of the library's own
-    /// rule.
+    /// On a GPU: run the configurations in this tuned.csv of `tour tune` instead of the library's
+    /// own choice.
     #[arg(long, value_name = "FILE")]
     tuned: Option<PathBuf>,
 }
 
-/// The GPU to measure; `None` for the CPU.
+/// Opens the GPU to measure, or returns `None` for the CPU.
 fn gpu(settings: &Settings) -> lesson::Result<Option<Device>> {
     let device = match settings.device {
         DeviceChoice::Cpu => return Ok(None),
-        // Vector instructions are the CPU's.
+        // Only the CPU has these vector instructions.
         DeviceChoice::Auto if settings.simd.is_some() => return Ok(None),
         choice => choice.open()?,
     };
     match (device.is_simt(), settings.device) {
         (false, _) => Ok(Some(device)),
         (true, DeviceChoice::Auto) => Ok(None),
-        (true, _) => {
-            Err("an emulator has no speed to be measured; write cpu, cuda or cuda:1".into())
-        }
+        (true, _) => Err("an emulator has no speed to measure; write cpu, cuda or cuda:1".into()),
     }
 }
 
-/// The vector instructions of a name, as `tour doctor` prints it.
+/// Parses the name of vector instructions, as `tour doctor` prints it.
 fn simd(name: &str) -> Result<Simd, String> {
     let named = |simd: &Simd| simd.to_string().eq_ignore_ascii_case(name);
     let simd = Simd::ALL.into_iter().find(named);
@@ -93,13 +91,13 @@ fn simd(name: &str) -> Result<Simd, String> {
     simd.is_available().then_some(simd).ok_or_else(|| String::from("this machine does not have it"))
 }
 
-/// Measures what there is, prints the tables, and writes them with their figures; whether what ran
-/// was right. On a GPU, `peers` are drawn beside it.
+/// Measures this machine, prints the tables, and writes them with their figures. On a GPU, the
+/// figure shows `peers` as well. Returns true if all results were right.
 ///
 /// # Errors
 ///
-/// If the CSV file cannot be written (that is found out before anything is measured), or the output
-/// folder, if the device fails, or if there is not enough memory.
+/// Returns an error if the CSV file cannot be written (before anything is measured), if the output
+/// folder cannot be written, if the device fails, or if there is not enough memory.
 pub fn run(settings: &Settings, peers: &[Peer]) -> lesson::Result<bool> {
     let csv = settings.csv.as_deref().map(|path| Destination::new(path, settings.overwrite));
     let csv = csv.transpose()?;
@@ -125,7 +123,7 @@ pub fn run(settings: &Settings, peers: &[Peer]) -> lesson::Result<bool> {
             out: settings.out.clone(),
         })?,
     };
-    // Of several processes one has all rows.
+    // Of several processes, one has all rows.
     if let Some(csv) = csv.filter(|_| !rows.is_empty()) {
         csv.write(&rows)?;
         println!("Every run is in {}.", csv.path().display());

@@ -1,4 +1,10 @@
-//! What the emulator counts, in place of a time.
+//! Counts a kernel's work on the emulator, in place of its time on a GPU.
+//!
+//! An emulated device has no speed, but its counters are exact: instructions, bytes of the memory
+//! sectors touched, requests, shuffles, passes over banks of shared memory, and barriers. Divided
+//! by the number of elements they can be compared between kernels. `tour tune` prints these counts
+//! where there is no GPU. The tests at the end of this file derive the counts of two kernels by
+//! hand.
 
 use std::path::Path;
 
@@ -13,33 +19,33 @@ use linrec::{Error, kernels};
 
 use crate::{judge, write};
 
-/// Lengths that an emulator can do in seconds.
+/// Sequence lengths that an emulator can compute in seconds.
 pub const LENGTHS: [usize; 5] = [16, 64, 256, 1024, 4096];
 
-/// Sequences of each.
+/// The number of sequences of each length.
 pub const NUM_SEQS: usize = 32;
 
-/// What a launch did for each element of the problem.
+/// The counts of a launch, divided by the number of elements of its problem.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PerElement {
-    /// Instructions, of every lane of every warp: 32 for one of a warp.
+    /// Instructions of all lanes: an instruction of a warp counts 32 times.
     pub instructions: f64,
     /// Bytes of the sectors that loads touched.
     pub loaded: f64,
     /// Bytes of the sectors that stores touched.
     pub stored: f64,
-    /// Requests to global memory, for a warp's share of 32 elements.
+    /// Requests to global memory, per 32 elements.
     pub requests: f64,
-    /// Shuffles, for a warp's share of 32 elements.
+    /// Shuffles, per 32 elements.
     pub shuffles: f64,
-    /// Passes over the banks of shared memory, for a warp's share of 32 elements.
+    /// Passes over the banks of shared memory, per 32 elements.
     pub shared: f64,
-    /// Barriers, for every 1000 elements.
+    /// Barriers, per 1000 elements.
     pub barriers: f64,
 }
 
 impl PerElement {
-    /// Divides what a launch did among the elements of its problem.
+    /// Divides the counts of a launch by the number of elements of its problem.
     pub fn new(counters: &Counters, elements: usize) -> PerElement {
         let each = |count: u64| count as f64 / elements as f64;
         let sum = |accesses: &[Access], of: fn(&Counters, Access) -> u64| {
@@ -79,11 +85,11 @@ impl PerElement {
     }
 }
 
-/// Runs a kernel on the emulator over `num_seqs` sequences, and counts for each element.
+/// Runs a kernel on the emulator over `num_seqs` sequences and counts its work per element.
 ///
 /// # Errors
 ///
-/// As for [`counters`].
+/// Same as [`counters`].
 pub fn count<S: Storage>(
     choice: KernelChoice,
     pass: Pass,
@@ -92,11 +98,11 @@ pub fn count<S: Storage>(
     Ok(PerElement::new(&counters::<S>(choice, pass, shape)?, shape.0 * shape.1))
 }
 
-/// Runs a kernel on the emulator over `num_seqs` sequences, and counts.
+/// Runs a kernel on the emulator over `num_seqs` sequences and returns the counters.
 ///
 /// # Errors
 ///
-/// If the kernel cannot be had, or the emulator finds a mistake in it.
+/// Returns an error if the kernel is not available, or the emulator finds a mistake in it.
 pub fn counters<S: Storage>(
     choice: KernelChoice,
     pass: Pass,
@@ -123,11 +129,12 @@ pub fn counters<S: Storage>(
     Ok(launched.counters().cloned().unwrap_or_default())
 }
 
-/// `tour tune` without a GPU: says so, checks the shipped configurations, and counts.
+/// Runs `tour tune` without a GPU: prints that there is none, checks the shipped configurations,
+/// and counts their work.
 ///
 /// # Errors
 ///
-/// If a file cannot be written, or nothing of the kernel can be had.
+/// Returns an error if a file cannot be written, or no configuration of the kernel is available.
 pub fn run(
     kernel: &str,
     element: ElementType,
@@ -138,9 +145,9 @@ pub fn run(
     let lengths = if lengths.is_empty() { &LENGTHS[..] } else { lengths };
     let num_seqs = num_seqs.unwrap_or(NUM_SEQS);
     println!(
-        "There is no GPU here, and an emulator cannot tell how long a GPU takes. It counts instead, for {num_seqs} \
-         sequences: instructions of every lane, and bytes of the 32-byte sectors that loads and stores touch, for \
-         each element."
+        "There is no GPU here, and an emulator cannot predict the time of a GPU. It counts instead, for {num_seqs} \
+         sequences and per element: the instructions of every lane, and the bytes of the 32-byte sectors that \
+         loads and stores touch."
     );
     let compiler = nvrtc::Nvrtc::find().is_ok();
     let mut choices = KernelChoice::candidates(kernel, element);
@@ -148,7 +155,7 @@ pub fn run(
         let all = choices.len();
         choices = KernelChoice::shipped(element).filter(|c| c.name() == kernel).collect();
         println!(
-            "{} of {all} configurations are shipped; the others would have to be compiled, and there is no NVRTC.",
+            "{} of {all} configurations are shipped; the others need NVRTC, which is not here.",
             choices.len()
         );
     }
@@ -228,19 +235,20 @@ mod tests {
         let pipe: KernelChoice = "pipe:8x64:0".parse().unwrap();
         let [wide, pipe] =
             [wide, pipe].map(|choice| count::<f32>(choice, Pass::Forward, (8, 4096)).unwrap());
-        // Two arrays of 4 bytes, each sector once; and a quarter of a request for each of three
-        // arrays.
+        // Two arrays of 4 bytes, with each sector loaded once, and a quarter of a request for each
+        // of three arrays.
         assert_eq!((wide.loaded, wide.stored), (8.0, 4.0));
         assert_eq!(wide.requests, 0.75);
-        // Eight steps a thread: every request touches a sector for every lane.
+        // Eight steps per thread: every request touches a sector for every lane.
         assert_eq!((pipe.loaded, pipe.stored), (64.0, 32.0));
         assert_eq!(pipe.requests, 3.0);
-        // Fewer requests, but not fewer instructions: whole vectors and their borders cost some.
+        // `wide` makes fewer requests but not fewer instructions, because whole vectors and their
+        // borders need some.
         assert!(wide.shuffles > 0.0 && pipe.shuffles > 0.0);
     }
 
     #[test]
-    fn a_small_count_leaves_its_tables() {
+    fn a_small_count_writes_its_tables() {
         let folder = tempfile::tempdir().unwrap();
         let element = ElementType::F32;
         assert!(run("ref", element, &[5], Some(3), folder.path()).unwrap());

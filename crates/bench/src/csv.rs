@@ -1,5 +1,5 @@
-//! Records as CSV: rows of a known type, and tables of other programs by the names of their
-//! columns.
+//! Reads and writes records as CSV: rows of a known type, and tables of other programs by their
+//! columns' names.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -8,22 +8,22 @@ use csv::{Reader, StringRecord, WriterBuilder};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Reads all rows below a header whose names are the fields of `R`; columns that `R` has no field
-/// for are left out.
+/// Reads all rows below a header whose names are the fields of `R`. Columns without a field in `R`
+/// are ignored.
 ///
 /// # Errors
 ///
-/// A sentence with the line that cannot be read.
+/// Returns an error that quotes the line if a line cannot be read.
 pub fn read<R: DeserializeOwned>(text: &str) -> lesson::Result<Vec<R>> {
     let rows = Reader::from_reader(text.as_bytes()).into_deserialize();
     rows.map(|row| row.map_err(|error| unreadable(text, &error))).collect()
 }
 
-/// Rows as text, without a header.
+/// Formats rows as text, without a header.
 ///
 /// # Errors
 ///
-/// A sentence, if a row does not consist of texts and numbers.
+/// Returns an error if a row does not consist of texts and numbers.
 pub fn rows<R: Serialize>(rows: &[R]) -> lesson::Result<String> {
     let mut writer = WriterBuilder::new().has_headers(false).from_writer(Vec::new());
     for row in rows {
@@ -32,11 +32,11 @@ pub fn rows<R: Serialize>(rows: &[R]) -> lesson::Result<String> {
     Ok(String::from_utf8(writer.into_inner().map_err(|error| error.into_error())?)?)
 }
 
-/// One row of texts, without the end of its line.
+/// Formats one row of texts, without the end of its line.
 ///
 /// # Errors
 ///
-/// None that is known.
+/// Texts can always be written, so no error is known.
 pub fn row<'a>(cells: impl IntoIterator<Item = &'a str>) -> lesson::Result<String> {
     let cells: Vec<&str> = cells.into_iter().collect();
     Ok(rows(&[cells])?.trim_end_matches('\n').to_owned())
@@ -48,7 +48,7 @@ fn unreadable(text: &str, error: &csv::Error) -> lesson::Error {
     format!("line {line} cannot be read: `{shown}`: {error}").into()
 }
 
-/// A table by the names of its columns.
+/// A table whose cells are found by their column's name.
 #[derive(Debug, Clone)]
 pub struct Table {
     header: StringRecord,
@@ -60,7 +60,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// A sentence with the line that has more or fewer cells than the header.
+    /// Returns an error that quotes a line with more or fewer cells than the header.
     pub fn read(text: &str) -> lesson::Result<Table> {
         let mut reader = Reader::from_reader(text.as_bytes());
         let header = reader.headers().map_err(|error| unreadable(text, &error))?.clone();
@@ -70,17 +70,17 @@ impl Table {
         Ok(Table { header, rows: rows? })
     }
 
-    /// The names of its columns.
+    /// Returns the names of the columns.
     pub fn header(&self) -> Vec<&str> {
         self.header.iter().collect()
     }
 
-    /// Its rows.
+    /// Returns the rows.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
         self.rows.iter().map(|cells| Row { header: &self.header, cells })
     }
 
-    /// Those rows that have these words in these columns.
+    /// Returns the rows that have these words in these columns.
     pub fn rows_with<'a>(&'a self, wanted: &'a [(&str, &str)]) -> impl Iterator<Item = Row<'a>> {
         let has = |row: &Row| wanted.iter().all(|(column, word)| row.get(column) == Some(word));
         self.rows().filter(has)
@@ -95,48 +95,48 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// All of its cells.
+    /// Returns all cells of the row.
     pub fn cells(&self) -> Vec<&'a str> {
         self.cells.iter().collect()
     }
 
-    /// The cell of a column; `None` if there is no such column.
+    /// Returns the cell in a column, or `None` if there is no such column.
     pub fn get(&self, column: &str) -> Option<&'a str> {
         self.cells.get(self.header.iter().position(|name| name == column)?)
     }
 
-    /// The cell of a column.
+    /// Returns the cell in a column.
     ///
     /// # Errors
     ///
-    /// A sentence, if there is no such column.
+    /// Returns an error if there is no such column.
     pub fn text(&self, column: &str) -> lesson::Result<&'a str> {
         let cells = || self.cells.iter().collect::<Vec<_>>().join(",");
         self.get(column).ok_or_else(|| format!("there is no column `{column}`: {}", cells()).into())
     }
 
-    /// The number in a column.
+    /// Returns the number in a column.
     ///
     /// # Errors
     ///
-    /// A sentence, if there is no such column or no number in it.
+    /// Returns an error if there is no such column, or no number in it.
     pub fn number<N: FromStr>(&self, column: &str) -> lesson::Result<N> {
         let text = self.text(column)?;
-        text.parse().map_err(|_| format!("`{text}` in column `{column}` is no number").into())
+        text.parse().map_err(|_| format!("`{text}` in column `{column}` is not a number").into())
     }
 }
 
-/// A number as it is written: with so many digits after the point.
+/// A number together with its number of decimals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decimal {
     /// The number.
     pub value: f64,
-    /// Digits after the point.
+    /// The number of digits after the point.
     pub places: usize,
 }
 
 impl Decimal {
-    /// A number to be written with so many digits after the point.
+    /// Makes a number that is written with `places` digits after the point.
     pub fn new(value: f64, places: usize) -> Decimal {
         Decimal { value, places }
     }
@@ -152,21 +152,21 @@ impl<'de> Deserialize<'de> for Decimal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Decimal, D::Error> {
         let text = String::deserialize(deserializer)?;
         let value =
-            text.parse().map_err(|_| de::Error::custom(format!("`{text}` is no number")))?;
+            text.parse().map_err(|_| de::Error::custom(format!("`{text}` is not a number")))?;
         Ok(Decimal { value, places: text.split_once('.').map_or(0, |(_, places)| places.len()) })
     }
 }
 
-/// For fields that are written as they are displayed: `#[serde(with = "displayed")]`.
+/// (De)serializes a field by its displayed form: `#[serde(with = "displayed")]`.
 pub(crate) mod displayed {
     use super::*;
 
-    /// Writes a value as it is displayed.
+    /// Writes a value in its displayed form.
     pub fn serialize<V: Display, S: Serializer>(value: &V, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(value)
     }
 
-    /// Reads a value from its name.
+    /// Parses a value from its displayed form.
     pub fn deserialize<'de, V, D>(from: D) -> Result<V, D::Error>
     where
         V: FromStr<Err: Display>,
@@ -196,18 +196,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_with_its_line() {
-        for (bad, said) in [("x,fast", "`fast` is no number"), ("1,2,3", "3 fields")] {
+    fn unreadable_records_are_named_with_their_line() {
+        for (bad, message) in [("x,fast", "`fast` is not a number"), ("1,2,3", "3 fields")] {
             let error = read::<Sample>(&format!("name,ms\na,1\n{bad}\n")).unwrap_err().to_string();
             assert!(error.contains("line 3") && error.contains(&format!("`{bad}`")), "{error}");
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(message), "{error}");
         }
         let error = read::<Sample>("name,seconds\na,1\n").unwrap_err().to_string();
         assert!(error.contains("`ms`"), "{error}");
     }
 
     #[test]
-    fn rows_are_chosen_by_their_cells() {
+    fn rows_are_selected_by_their_cells() {
         let table = Table::read("a,b,c\n1,x,2\n3,y,4\n5,x,6\n").unwrap();
         let with = |wanted: &[(&str, &str)]| -> Vec<u32> {
             table.rows_with(wanted).map(|row| row.number("c").unwrap()).collect()

@@ -1,4 +1,4 @@
-//! The file that every run is written to.
+//! The file that receives every run.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,8 @@ use lesson::files;
 
 use crate::row::Row;
 
-/// A file that can be written to, found out before anything is measured; it is written as a whole
-/// when all is measured.
+/// A file that will receive all runs. The check that it can be written comes before the
+/// measurement, and the file is written completely after the measurement.
 #[derive(Debug)]
 pub struct Destination {
     path: PathBuf,
@@ -15,11 +15,12 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Whether a file that is there may be replaced is up to `overwrite`.
+    /// Checks that the file can be written. An existing file may be replaced only if `overwrite` is
+    /// true.
     ///
     /// # Errors
     ///
-    /// If the file exists and may not be replaced, or cannot be written.
+    /// Returns an error if the file exists and may not be replaced, or cannot be written.
     pub fn new(path: &Path, overwrite: bool) -> lesson::Result<Destination> {
         let destination = Destination { path: path.to_owned(), overwrite };
         destination.may_be_written()?;
@@ -27,16 +28,17 @@ impl Destination {
         Ok(destination)
     }
 
-    /// Where it is.
+    /// Returns the file's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes all runs; until then, a file that is to be replaced stays as it is.
+    /// Writes all runs. Until then, a file that will be replaced stays unchanged.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written, or there is one by now that may not be replaced.
+    /// Returns an error if the file cannot be written, or if a file that may not be replaced has
+    /// appeared meanwhile.
     pub fn write(&self, rows: &[Row]) -> lesson::Result {
         self.may_be_written()?;
         Ok(files::write(&self.path, Row::to_csv(rows)?).map_err(|error| self.failed(&error))?)
@@ -45,7 +47,7 @@ impl Destination {
     fn may_be_written(&self) -> Result<(), String> {
         let is_free = self.overwrite || !self.path.exists();
         is_free.then_some(()).ok_or_else(|| {
-            format!("{} is there already; --overwrite replaces it", self.path.display())
+            format!("{} already exists; --overwrite replaces it", self.path.display())
         })
     }
 
@@ -62,12 +64,12 @@ mod tests {
     use crate::row::HEADER;
 
     #[test]
-    fn what_is_replaced_stays_until_all_is_measured() {
+    fn the_old_file_stays_until_all_is_measured() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.csv");
         fs::write(&path, "precious").unwrap();
         let error = Destination::new(&path, false).unwrap_err().to_string();
-        assert!(error.contains("is there already"), "{error}");
+        assert!(error.contains("already exists"), "{error}");
         let destination = Destination::new(&path, true).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
         destination.write(&[]).unwrap();
@@ -79,7 +81,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.csv");
         let destination = Destination::new(&path, false).unwrap();
-        // A run that ends before it has measured leaves nothing.
+        // Nothing remains of a run that ends before it has measured.
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         fs::write(&path, "somebody else's").unwrap();
         assert!(destination.write(&[]).is_err());

@@ -1,30 +1,31 @@
-//! What device is asked for, on a command line.
+//! The device that a command line requests.
 
 use std::fmt;
 use std::str::FromStr;
 
 use linrec::device::Device;
 
-/// What device is asked for.
+/// The requested device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// `auto`: the first GPU, or else what does without: see [`Device::auto`].
+    /// `auto`: the first GPU, or else the fallback of [`Device::auto`].
     #[default]
     Auto,
     /// `cpu`: the processor, with the library's own engine.
     Cpu,
     /// `simt`: the emulator.
     Simt,
-    /// `cuda:1`: a GPU by its number; `cuda` is the first.
+    /// `cuda:1`: the GPU with this number; `cuda` is the first GPU.
     Cuda(usize),
 }
 
 impl DeviceChoice {
-    /// The device that runs kernels.
+    /// Opens the device that runs kernels.
     ///
     /// # Errors
     ///
-    /// If there is no such device, or it is the processor: kernels do not run on it.
+    /// Returns an error if there is no such device, or if it is the processor, which cannot run
+    /// kernels.
     pub fn open(self) -> lesson::Result<Device> {
         match self {
             DeviceChoice::Auto => Ok(Device::auto()?),
@@ -48,7 +49,8 @@ impl FromStr for DeviceChoice {
             "cuda" => Some(0),
             other => other.strip_prefix("cuda:").and_then(|ordinal| ordinal.parse().ok()),
         };
-        let no_device = || format!("`{name}` is no device; write auto, cpu, simt, cuda or cuda:1");
+        let no_device =
+            || format!("`{name}` is not a device; write auto, cpu, simt, cuda or cuda:1");
         ordinal.map(DeviceChoice::Cuda).ok_or_else(no_device)
     }
 }
@@ -76,7 +78,7 @@ mod tests {
         assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda(0)));
         for name in ["", "gpu", "cuda:", "cuda:x", "cuda:-1", "CPU"] {
             let error = name.parse::<DeviceChoice>().unwrap_err();
-            assert!(error.contains(&format!("`{name}` is no device")), "{error}");
+            assert!(error.contains(&format!("`{name}` is not a device")), "{error}");
         }
     }
 

@@ -1,10 +1,10 @@
-//! What several stories compute with, and how they compare results of two kernels.
+//! Random arrays for several chapters, and a comparison of two kernels' results.
 
 use ndarray::Array2;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-/// Arrays of one shape, `[num_seqs, seq_len]`: inputs in [-1, 1) and coefficients near one, in
-/// [0.98, 1). A seed stands for one pair of arrays, on every machine.
+/// Draws arrays of one shape, `[num_seqs, seq_len]`: inputs in [-1, 1) and coefficients near one,
+/// in [0.98, 1). A seed gives the same arrays on every machine.
 pub fn near_one(shape: (usize, usize), seed: u64) -> (Array2<f32>, Array2<f32>) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut draw =
@@ -12,7 +12,7 @@ pub fn near_one(shape: (usize, usize), seed: u64) -> (Array2<f32>, Array2<f32>) 
     (draw(-1.0, 1.0), draw(0.98, 1.0))
 }
 
-/// How many numbers have other bits; any NaN is as good as any other.
+/// Counts the numbers whose bits differ; any two NaNs count as equal.
 pub fn differ<'a>(
     ours: impl IntoIterator<Item = &'a f32>,
     theirs: impl IntoIterator<Item = &'a f32>,

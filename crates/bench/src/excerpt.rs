@@ -1,4 +1,4 @@
-//! Excerpts of a larger record: the rows of its tables that a page shows.
+//! Makes excerpts of a larger record: the rows of its tables that a page shows.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use lesson::output::{self, eprintln};
 use crate::csv::{self, Table};
 use crate::{read, write};
 
-/// From which folder rows are taken, and into which.
+/// The folder that rows are taken from, and the folder that receives them.
 #[derive(Debug)]
 pub struct Excerpt {
     from: PathBuf,
@@ -16,7 +16,7 @@ pub struct Excerpt {
 }
 
 impl Excerpt {
-    /// The program that takes them: its arguments are the two folders.
+    /// Runs an excerpt program; its arguments are the two folders.
     pub fn main(take: impl FnOnce(&Excerpt) -> lesson::Result) -> ExitCode {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let [from, to] = arguments.as_slice() else {
@@ -26,11 +26,11 @@ impl Excerpt {
         output::finish(take(&Excerpt { from: from.into(), to: to.into() }))
     }
 
-    /// Takes the header of a CSV file, and those of its rows whose cells are wanted.
+    /// Copies the header of a CSV file and the rows whose cells are `wanted`.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, or its excerpt cannot be written.
+    /// Returns an error if the file cannot be read, or its excerpt cannot be written.
     pub fn take(&self, file: &str, wanted: impl Fn(&[&str]) -> bool) -> lesson::Result {
         let table = Table::read(&read(&self.from.join(file))?)?;
         let kept = table.rows().map(|row| row.cells()).filter(|cells| wanted(cells));
@@ -47,7 +47,7 @@ mod tests {
     use super::Excerpt;
 
     #[test]
-    fn the_rows_that_are_wanted_are_taken_as_they_are() {
+    fn wanted_rows_are_copied_unchanged() {
         let [from, to] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let text = "name,what,number\na,\"b, c\",1.50\nd,,2\na,e,3\n";
         fs::write(from.path().join("a.csv"), text).unwrap();

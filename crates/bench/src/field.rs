@@ -1,4 +1,10 @@
-//! The arrays of a measurement, the stopwatch, and what is run on them.
+//! The field of a race: the arrays, the stopwatch, and the kernels that run on them.
+//!
+//! A [`Field`] allocates its arrays once for the largest problem, so that every run uses the same
+//! memory and every kernel reads the same numbers. A [`Runner`] is a kernel of the library, an
+//! element-wise roof, an empty kernel, or other code behind the trait [`Forward`]. Everything that
+//! a run needs is prepared before its clock starts. The tests at the end of this file run every
+//! runner on all devices under test.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -11,41 +17,40 @@ use linrec::kernels::{KernelChoice, Pass, Program};
 use linrec::{Direction, Error};
 
 use crate::median;
-use crate::row::{Beside, Measured, Row};
+use crate::row::{Baseline, Measured, Row};
 use crate::turns::in_turns;
 
-/// A kernel with nothing in it.
 const EMPTY: &str = include_str!("empty.ptx");
 
-/// The roof with loads that say that nobody will need the data again.
+/// A roof whose loads carry the hint that nobody will need the data again.
 const STREAMING: &str = include_str!("streaming.cu");
 
-/// What is measured.
+/// Something that can be measured.
 #[derive(Debug, Clone)]
 pub enum Runner<S> {
     /// A kernel of the recurrence.
     Kernel(Box<Recurrence<S>>),
-    /// The element-wise kernel that reads and writes as many bytes, 16 at a time.
+    /// The element-wise kernel that reads and writes the same number of bytes.
     Roof(Roof),
-    /// A kernel that does nothing, with one block of a warp for each sequence.
+    /// An empty kernel, with a block of one warp for each sequence.
     Empty,
-    /// A kernel that does nothing, with a single block of a warp.
+    /// An empty kernel, with a single block of one warp.
     Launch,
-    /// A forward pass that is none of the library's.
+    /// A forward pass that is not part of the library.
     Other(Arc<dyn Forward<S>>),
 }
 
-/// A forward pass that is none of the library's: a step on the way to one, the solution of an
-/// exercise.
+/// A forward pass that is not part of the library, such as a step on the way to a kernel or the
+/// solution of an exercise.
 pub trait Forward<S>: Debug + Send + Sync {
-    /// Its name in records.
+    /// Returns the name in records.
     fn name(&self) -> String;
 
-    /// Queues it over arrays `[num_seqs, seq_len]`.
+    /// Queues the pass over arrays `[num_seqs, seq_len]`.
     ///
     /// # Errors
     ///
-    /// If it does not take them, or the device fails.
+    /// Returns an error if the pass does not support the arrays, or the device fails.
     fn queue(
         &self,
         inputs: &Buffer<S>,
@@ -56,31 +61,32 @@ pub trait Forward<S>: Debug + Send + Sync {
     ) -> Result<(), Error>;
 }
 
-/// What queues a run on a stream.
+/// A closure that queues a run on a stream.
 type Work<'a> = Box<dyn FnOnce(&Stream) -> Result<(), Error> + 'a>;
 
-/// Which element-wise kernel.
+/// An element-wise kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Roof {
-    /// 16 bytes at a time.
+    /// It accesses 16 bytes at a time.
     Vectors,
-    /// 4 bytes at a time.
+    /// It accesses 4 bytes at a time.
     Singly,
-    /// 16 bytes at a time, with streaming loads (`__ldcs`).
+    /// It accesses 16 bytes at a time with streaming loads (`__ldcs`).
     Streaming,
 }
 
 impl<S: Storage> Runner<S> {
-    /// A kernel of the library.
+    /// Loads or compiles a kernel of the library.
     ///
     /// # Errors
     ///
-    /// If it can be neither had nor compiled, or the device refuses it.
+    /// Returns an error if the kernel is not shipped and cannot be compiled, or the device refuses
+    /// it.
     pub fn kernel(device: &Device, choice: KernelChoice) -> Result<Runner<S>, Error> {
         Ok(Runner::Kernel(Box::new(Recurrence::new(device, choice)?)))
     }
 
-    /// Its name in records: `roof`, `empty`, `wide:2x128`.
+    /// Returns the name in records: `roof`, `empty`, `wide:2x128`.
     pub fn name(&self) -> String {
         match self {
             Runner::Kernel(recurrence) => recurrence.choice().to_string(),
@@ -94,11 +100,11 @@ impl<S: Storage> Runner<S> {
     }
 }
 
-/// Arrays for problems of up to so many elements, what runs on them, and a stopwatch.
+/// Arrays for problems up to a fixed number of elements, their kernels, and a stopwatch.
 pub struct Field<S> {
     bench: Bench,
     stream: Stream,
-    /// Inputs, coefficients, and outputs for a backward pass.
+    /// The inputs, the coefficients, and the outputs for a backward pass.
     read: [Buffer<S>; 3],
     written: [Buffer<S>; 2],
     roofs: Vec<(Roof, [Function; 2])>,
@@ -106,11 +112,11 @@ pub struct Field<S> {
 }
 
 impl<S: Storage> Field<S> {
-    /// Arrays of `elements` elements, with coefficients in [0, 1).
+    /// Allocates arrays of `elements` elements, with coefficients in [0, 1).
     ///
     /// # Errors
     ///
-    /// If the device has not enough memory, or a kernel cannot be loaded.
+    /// Returns an error if the device does not have enough memory, or a kernel cannot be loaded.
     pub fn new(device: &Device, elements: usize) -> Result<Field<S>, Error> {
         let drawn = draw::<S>(elements.min(1 << 22));
         let fresh = |name| device.allocate_named::<S>(name, elements);
@@ -131,16 +137,17 @@ impl<S: Storage> Field<S> {
         })
     }
 
-    /// The element-wise kernels that could be loaded; the first of them is the roof.
+    /// Returns the element-wise kernels that could be loaded; the first one is the roof.
     pub fn roofs(&self) -> impl Iterator<Item = Roof> {
         self.roofs.iter().map(|&(roof, _)| roof)
     }
 
-    /// The milliseconds of one run over the first `num_seqs * seq_len` elements of the arrays.
+    /// Returns the milliseconds of one run over the first `num_seqs * seq_len` elements of the
+    /// arrays.
     ///
     /// # Errors
     ///
-    /// If the device refuses or fails.
+    /// Returns an error if the device refuses or fails.
     pub fn time_ms(
         &mut self,
         runner: &Runner<S>,
@@ -151,30 +158,30 @@ impl<S: Storage> Field<S> {
         self.bench.time_ms(work)
     }
 
-    /// Everybody in turns, so many times, each run after the caches have been overwritten. The
-    /// first is the roof.
+    /// Measures all runners in turn, `runs` times each, and overwrites the caches before each run.
+    /// The first runner must be the roof.
     ///
     /// # Errors
     ///
-    /// If the device refuses or fails.
+    /// Returns an error if the device refuses or fails.
     pub fn race(
         &mut self,
         measured: &Measured,
         runners: &[Runner<S>],
         runs: usize,
-        beside: Beside,
+        baseline: Baseline,
     ) -> Result<Vec<Row>, Error> {
         let names: Vec<String> = runners.iter().map(Runner::name).collect();
         let time = |place: usize| self.time_ms(&runners[place], measured.pass, measured.shape);
         let times = in_turns(runners.len(), runs, time)?;
-        Ok(measured.rows(&names, &times, beside))
+        Ok(measured.rows(&names, &times, baseline))
     }
 
-    /// One run over the first `num_seqs * seq_len` elements of the arrays, without the clock.
+    /// Runs once over the first `num_seqs * seq_len` elements of the arrays, without the clock.
     ///
     /// # Errors
     ///
-    /// If the device refuses or fails.
+    /// Returns an error if the device refuses or fails.
     pub fn run(
         &mut self,
         runner: &Runner<S>,
@@ -185,25 +192,26 @@ impl<S: Storage> Field<S> {
         self.stream.synchronize()
     }
 
-    /// What the last forward pass over problems of this shape left.
+    /// Downloads the outputs of the last forward pass over problems of this shape.
     ///
     /// # Errors
     ///
-    /// If the device fails.
+    /// Returns an error if the device fails.
     pub fn outputs(&self, shape: (usize, usize)) -> Result<Vec<S>, Error> {
         self.written[0].slice(..shape.0 * shape.1)?.download()
     }
 
-    /// Overwrites what a forward pass left.
+    /// Overwrites the outputs of the last forward pass with zeros.
     ///
     /// # Errors
     ///
-    /// If the device fails.
+    /// Returns an error if the device fails.
     pub fn forget(&mut self) -> Result<(), Error> {
         self.written[0].zero()
     }
 
-    /// What queues a run: all that is to be found out before is found out here, beside the clock.
+    /// Prepares a run and returns the closure that queues it. All preparation happens here, outside
+    /// the measured time.
     fn work<'a>(
         &self,
         runner: &'a Runner<S>,
@@ -226,7 +234,7 @@ impl<S: Storage> Field<S> {
             (Runner::Roof(roof), _) => {
                 let function = self.roof(*roof, pass)?;
                 let pack = if *roof == Roof::Singly { 4 } else { 16 };
-                // Arrays that do not end with a whole vector are measured without their last bytes.
+                // The last bytes of arrays that do not end with a whole vector are left out.
                 let packs = (elements * size_of::<S>() / pack).max(1);
                 let blocks = u32::try_from(packs.div_ceil(256)).unwrap_or(u32::MAX);
                 Box::new(move |stream| {
@@ -244,7 +252,7 @@ impl<S: Storage> Field<S> {
                 Box::new(move |stream| other.queue(&a, &b, &mut d, shape, stream))
             }
             (Runner::Other(other), Pass::Backward) => {
-                let what = String::from("backward: it goes forward only");
+                let what = String::from("backward: it only goes forward");
                 return Err(Error::Unsupported { engine: other.name(), what });
             }
         })
@@ -268,12 +276,12 @@ impl<S: Storage> Field<S> {
     }
 }
 
-/// The median milliseconds of a kernel and of the roof over one problem, in turns.
+/// Returns the median milliseconds of a kernel and of the roof, which take turns over one problem.
 ///
 /// # Errors
 ///
-/// If the device has not enough memory, refuses or fails.
-pub fn beside_roof<S: Storage>(
+/// Returns an error if the device does not have enough memory, refuses or fails.
+pub fn against_roof<S: Storage>(
     device: &Device,
     choice: KernelChoice,
     pass: Pass,
@@ -286,11 +294,11 @@ pub fn beside_roof<S: Storage>(
     Ok([0, 1].map(|place| median(times[place].iter().copied())))
 }
 
-/// Why a kernel cannot be launched; `None` if it can.
+/// Returns the reason why a kernel cannot be launched, or `None` if it can.
 ///
 /// # Errors
 ///
-/// If the device fails.
+/// Returns an error if the device fails.
 pub fn refused<S: Storage>(
     recurrence: &Recurrence<S>,
     pass: Pass,
@@ -315,7 +323,7 @@ pub fn refused<S: Storage>(
         )));
     }
     let fits = function.occupancy(geometry.threads, geometry.shared_bytes)?;
-    Ok((fits == Some(0)).then(|| String::from("an SM has no room for a block")))
+    Ok((fits == Some(0)).then(|| String::from("no block fits on an SM")))
 }
 
 fn roofs(device: &Device) -> Result<Vec<(Roof, [Function; 2])>, Error> {
@@ -335,7 +343,7 @@ fn roofs(device: &Device) -> Result<Vec<(Roof, [Function; 2])>, Error> {
             roofs.push((roof, [function("fwd")?, function("bwd")?]));
         }
     }
-    // This one is not shipped, and nothing depends on it.
+    // This roof is not shipped and is optional.
     let streaming = Program::new("crates/bench/src/streaming.cu", STREAMING);
     if let Ok(module) = device.program(&streaming) {
         let functions = [module.function("streaming_fwd")?, module.function("streaming_bwd")?];
@@ -344,7 +352,6 @@ fn roofs(device: &Device) -> Result<Vec<(Roof, [Function; 2])>, Error> {
     Ok(roofs)
 }
 
-/// Inputs and coefficients.
 fn draw<S: Storage>(len: usize) -> [Vec<S>; 2] {
     let case = Case {
         num_seqs: 1,
@@ -389,16 +396,15 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_beside_the_roof_has_two_times() {
+    fn a_kernel_against_the_roof_has_two_times() {
         for device in linrec::device::under_test() {
             let pipe = KernelChoice::Pipe(Default::default());
             let [ours, theirs] =
-                beside_roof::<f32>(&device, pipe, Pass::Backward, (64, 64), 3).unwrap();
+                against_roof::<f32>(&device, pipe, Pass::Backward, (64, 64), 3).unwrap();
             assert!(ours >= 0.0 && theirs >= 0.0);
         }
     }
 
-    /// What is none of the library's: it writes twice the inputs.
     #[derive(Debug)]
     struct Twice;
 
@@ -421,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn other_kernels_run_forward_and_leave_their_outputs() {
+    fn other_kernels_run_forward_and_write_their_outputs() {
         let mut field = Field::<f32>::new(&Device::simt(), 100).unwrap();
         let twice = Runner::Other(Arc::new(Twice));
         field.run(&twice, Pass::Forward, (4, 20)).unwrap();
@@ -433,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_the_numbers() {
+    fn a_kernel_that_fits_is_not_refused() {
         let device = Device::simt();
         let choice = "pipe:8x64:2".parse::<KernelChoice>().unwrap();
         let recurrence = Recurrence::<f32>::new(&device, choice).unwrap();

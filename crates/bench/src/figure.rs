@@ -1,30 +1,27 @@
-//! Throughput against length, as a figure.
+//! Draws throughput against length.
 
 use lesson::plot::{self, Chart, Panel, kernels};
 use linrec::kernels::{ElementType, Pass};
 
 use crate::{Peer, Race, Run};
 
-/// What is drawn of ours.
 const OURS: [&str; 6] = ["wide", "pipe", "tile", "ref", "rows", "roof"];
 
-/// What is quoted: a part of the peer's name, the name in the legend, and the one in the table of
-/// colours.
+/// The quoted peers: a part of the peer's name, its name in the legend, and its name in the table
+/// of colours.
 const QUOTED: [(&str, &str, &str); 3] = [
     ("accelerated-scan", "accelerated-scan (quoted)", "accelerated-scan"),
     ("CUDA pipe best", "the post's CUDA pipe (quoted)", "post"),
     ("Triton pipe", "the post's Triton pipe (quoted)", "post's Triton"),
 ];
 
-/// What the memory of an H200 can move in a second by its data sheet, in GB: what no program can
-/// pass.
+/// The memory bandwidth of an H200 by its data sheet, in GB/s: the limit of every program.
 pub const H200_GB_PER_S: f64 = 4800.0;
 
-/// What [`H200_GB_PER_S`] is called in a legend.
 const DATA_SHEET: &str = "4.8 TB/s: the data sheet";
 
-/// Adds the roof to a chart of ratios to it, and what the data sheet of an H200 promises where that
-/// is below `top`. `roof` is the roof's speed in GB/s at each place along x.
+/// Adds the roof to a chart of ratios to the roof, and the bandwidth of an H200's data sheet where
+/// it is below `top`. `roof` is the roof's speed in GB/s at each position along x.
 pub fn with_roof(chart: Chart, roof: impl IntoIterator<Item = (f64, f64)>, top: f64) -> Chart {
     let roof: Vec<(f64, f64)> = roof.into_iter().collect();
     let physical = roof.iter().map(|&(x, gb_per_s)| (x, H200_GB_PER_S / gb_per_s));
@@ -35,11 +32,11 @@ pub fn with_roof(chart: Chart, roof: impl IntoIterator<Item = (f64, f64)>, top: 
         .color(kernels::BANDWIDTH)
 }
 
-/// Throughput against length, both passes, with the peers as dashed curves.
+/// Draws throughput against length for both passes, with the peers as dashed curves.
 ///
 /// # Errors
 ///
-/// If it cannot be drawn.
+/// Returns an error if the figure cannot be drawn.
 pub fn figure(race: &Race, peers: &[Peer], element: ElementType) -> lesson::Result<String> {
     let chart = |pass: Pass| -> Chart {
         let lengths: Vec<usize> =
@@ -63,7 +60,7 @@ pub fn figure(race: &Race, peers: &[Peer], element: ElementType) -> lesson::Resu
         for (part, label, name) in QUOTED {
             let mine = peers.iter().filter(|peer| peer.pass == pass && peer.name.contains(part));
             let points: Vec<_> = mine.map(|peer| (peer.seq_len as f64, peer.gb_per_s)).collect();
-            // Who has no points has no name.
+            // A peer without points gets no entry in the legend.
             let label = if points.is_empty() { "" } else { label };
             chart = chart.dashed(label, points).color(kernels::color(name));
         }
@@ -79,7 +76,6 @@ pub fn figure(race: &Race, peers: &[Peer], element: ElementType) -> lesson::Resu
 pub(crate) mod tests {
     use super::*;
 
-    /// A small race.
     pub(crate) const CSV: &str =
         "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio
 2026-11-21,NVIDIA H200,f32,forward,roof,13200,16,0.005,500,1
@@ -98,7 +94,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_kernel_that_is_drawn_has_a_colour() {
+    fn every_drawn_kernel_has_a_colour() {
         let quoted = QUOTED.map(|(_, _, name)| name);
         for name in OURS.into_iter().chain(quoted) {
             assert_ne!(kernels::color(name), kernels::BANDWIDTH, "{name}");

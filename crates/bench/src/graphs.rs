@@ -1,10 +1,10 @@
-//! What a launch costs, and what a graph saves of it: twenty calls that depend on each other, for a
-//! few short sequences, queued one by one, replayed as a graph, and (were they independent) as one
-//! call for all.
+//! Measures what a launch costs and how much of it a graph saves: twenty calls that depend on each
+//! other, for a few short sequences. The calls are queued one by one, replayed as a graph, and (as
+//! if they were independent) made as one call for all.
 //!
-//! Times are the host's, from the first call to the end of the last one's work, ten chains at a
-//! time; the three ways take turns. Only shipped kernels run, so that nothing but the driver is
-//! needed.
+//! Times are measured on the host, from the first call to the end of the last call's work, over ten
+//! chains at a time; the three ways take turns. Only shipped kernels run, so that nothing but the
+//! driver is needed.
 
 use std::time::Instant;
 
@@ -18,21 +18,19 @@ use serde::{Deserialize, Serialize};
 use crate::csv::{self, Decimal};
 use crate::median;
 
-/// Calls in a chain.
 const CALLS: usize = 20;
-/// Chains between two looks at the clock.
 const CHAINS: usize = 10;
 /// The three ways, in the order in which they take turns.
 const WAYS: [&str; 3] = ["plain", "graph", "batch"];
 
-/// What to measure.
+/// The settings of the measurement.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Numbers of sequences.
+    /// The numbers of sequences.
     pub num_seqs: Vec<usize>,
-    /// Lengths of the sequences.
+    /// The lengths of the sequences.
     pub lengths: Vec<usize>,
-    /// Measurements of each; none on the emulator, which has no clock.
+    /// The number of measurements of each way; not used on the emulator, which has no clock.
     pub runs: usize,
 }
 
@@ -47,25 +45,25 @@ pub struct Call {
     pub date: String,
     /// The GPU.
     pub machine: String,
-    /// The newest CUDA that its driver knows.
+    /// The newest CUDA version that the driver supports.
     pub driver: String,
-    /// What the arrays hold.
+    /// The element type of the arrays.
     pub element: String,
-    /// Which computation.
+    /// The pass.
     pub direction: String,
-    /// In which way: `plain`, `graph` or `batch`.
+    /// The way: `plain`, `graph` or `batch`.
     pub engine: String,
     /// The kernel that runs.
     pub kernel: String,
-    /// How many sequences.
+    /// The number of sequences.
     pub num_seqs: usize,
-    /// How long they are.
+    /// The length of each sequence.
     pub seq_len: usize,
-    /// Calls in a chain.
+    /// The number of calls in a chain.
     pub calls: usize,
-    /// Which measurement.
+    /// The number of this measurement, from 0.
     pub run: usize,
-    /// Microseconds for each call.
+    /// Microseconds per call.
     pub us_per_call: Decimal,
 }
 
@@ -74,26 +72,27 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// A sentence with the line that cannot be read.
+    /// Returns an error that quotes the line if a line cannot be read.
     pub fn read(text: &str) -> lesson::Result<Vec<Call>> {
         csv::read(text)
     }
 
-    /// Measurements as a record.
+    /// Formats measurements as a record.
     ///
     /// # Errors
     ///
-    /// None that is known.
+    /// A measurement can always be written, so no error is known.
     pub fn to_csv(calls: &[Call]) -> lesson::Result<String> {
         Ok(format!("{HEADER}\n{}", csv::rows(calls)?))
     }
 }
 
-/// Measures all shapes, after a look at the results, and prints the medians; every measurement.
+/// Measures all shapes after checking their results, prints the medians, and returns every
+/// measurement.
 ///
 /// # Errors
 ///
-/// If a graph has other results than calls one by one, or the device fails.
+/// Returns an error if a graph has other results than single calls, or the device fails.
 pub fn measure(device: &Device, settings: &Settings) -> lesson::Result<Vec<Call>> {
     println!("{}: {CALLS} calls, each over what the one before wrote\n", device.name());
     println!("microseconds per call: each call by itself, as a graph, and all as one batch");
@@ -140,16 +139,15 @@ pub fn measure(device: &Device, settings: &Settings) -> lesson::Result<Vec<Call>
     Ok(calls)
 }
 
-/// The calls over one shape, in three ways.
 struct Chain {
     device: Device,
     recurrence: Recurrence<f32>,
     shape: (usize, usize),
-    /// Of all the sequences of a batch; the chain takes the first ones.
+    /// The arrays of all sequences of a batch; the chain uses the first ones.
     inputs: Buffer<f32>,
     coeffs: Buffer<f32>,
     outputs: Buffer<f32>,
-    /// The kernel of a call, and that of the batch.
+    /// The kernel of a single call and the kernel of the batch.
     kernels: [String; 2],
     graph: Graph,
 }
@@ -172,7 +170,6 @@ impl Chain {
         Ok(Chain { device, recurrence, shape, inputs, coeffs, outputs, kernels, graph })
     }
 
-    /// An error unless a replay writes the bits of plain calls.
     fn check(&mut self) -> lesson::Result {
         let mut results = [const { Vec::new() }; 2];
         for (way, bits) in results.iter_mut().enumerate() {
@@ -183,14 +180,17 @@ impl Chain {
         }
         let [plain, graph] = &results;
         let finite = plain.iter().all(|&bits| f32::from_bits(bits).is_finite());
-        if plain == graph && finite { Ok(()) } else { Err("the graph has other results".into()) }
+        if plain == graph && finite {
+            Ok(())
+        } else {
+            Err("the results of the graph and of single calls differ".into())
+        }
     }
 
-    /// Microseconds for each call, in every way.
     fn run(&mut self) -> Result<[f64; 3], Error> {
         let mut us = [0.0; 3];
         for (way, us) in us.iter_mut().enumerate() {
-            // Once without the clock, so that the three ways begin alike.
+            // One run without the clock lets the three ways begin alike.
             self.queue(way)?;
             self.device.synchronize()?;
             let start = Instant::now();
@@ -203,7 +203,6 @@ impl Chain {
         Ok(us)
     }
 
-    /// Queues the calls in one of the ways.
     fn queue(&mut self, way: usize) -> Result<(), Error> {
         let Chain { device, recurrence, shape, inputs, coeffs, outputs, graph, .. } = self;
         match WAYS[way] {
@@ -217,8 +216,8 @@ impl Chain {
     }
 }
 
-/// The calls of a chain: the first over the inputs, each other one over what the one before wrote;
-/// the outputs go to two places in turns.
+/// Queues the calls of a chain. The first call reads the inputs, each later call the previous
+/// outputs; two buffers take turns as outputs.
 fn queue(
     recurrence: &Recurrence<f32>,
     stream: &Stream,
@@ -239,7 +238,6 @@ fn queue(
     Ok(())
 }
 
-/// Numbers in [0, 1).
 fn noise(len: usize, seed: u32) -> Vec<f32> {
     let mut state = seed;
     let next = |_| {
@@ -255,7 +253,7 @@ mod tests {
     use linrec::device::Device;
 
     #[test]
-    fn what_is_committed_is_written_as_it_was_read() {
+    fn committed_records_are_written_as_they_were_read() {
         let file = "/../../chapters/10-speed-of-memory/results/h200/graphs.csv.gz";
         let file = format!("{}{file}", env!("CARGO_MANIFEST_DIR"));
         let text = lesson::recorded::text(&std::fs::read(file).unwrap()).unwrap();
@@ -263,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn all_three_ways_run_where_there_is_no_clock() {
+    fn all_three_ways_run_without_a_clock() {
         let settings = Settings { num_seqs: vec![2], lengths: vec![64], runs: 3 };
         assert_eq!(measure(&Device::simt(), &settings).unwrap(), []);
     }

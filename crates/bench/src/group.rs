@@ -1,4 +1,10 @@
-//! `tour bench --group`: the recurrence over several GPUs of a host, beside one of them.
+//! `tour bench --group`: measures the recurrence over several GPUs of a host against one of them.
+//!
+//! Each case is measured on one device, and on the first 2, 4, 8 … devices in several
+//! ways: with rows divided among the devices, or cut along their length. All devices
+//! begin a run at the same tick of the host's clock, and the slowest one counts. The efficiency is
+//! the speed-up divided by the number of devices. The test at the end of this file runs every case
+//! over emulated devices, whose times mean nothing.
 
 use std::fmt;
 use std::hint;
@@ -11,21 +17,21 @@ use linrec::device::{Buffer, Device, Group, GroupRecurrence, Links, Rank, Split,
 use linrec::kernels::{ElementType, Pass};
 
 use crate::median;
-use crate::row::{Beside, Measured, Row};
+use crate::row::{Baseline, Measured, Row};
 
-/// Sequences, and the range that coefficients lie in.
+/// The shape of the sequences and the range of the coefficients.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Case {
-    /// How many sequences.
+    /// The number of sequences.
     pub num_seqs: usize,
-    /// How long they are.
+    /// The length of each sequence.
     pub seq_len: usize,
-    /// The least and the largest coefficient.
+    /// The smallest and the largest coefficient.
     pub coeffs: (f32, f32),
 }
 
-/// Those that are measured: many rows, few, and one, with coefficients that fade and that do not.
-/// Each takes 17 to 22 GB, on one GPU.
+/// The measured cases: many rows, few rows, and one row, with coefficients that fade and
+/// coefficients that do not. Each case takes 17 to 22 GB on one GPU.
 pub const CASES: [Case; 7] = [
     Case { num_seqs: 13_200, seq_len: 65_536, coeffs: (0.0, 1.0) },
     Case { num_seqs: 13_200, seq_len: 65_536, coeffs: (0.98, 1.0) },
@@ -36,12 +42,14 @@ pub const CASES: [Case; 7] = [
     Case { num_seqs: 1, seq_len: 1 << 30, coeffs: (1.0, 1.0) },
 ];
 
-/// What is to be measured: of a process that was started as one of several, its device and the
-/// group of all of them; else one GPU of this machine, and the first 2, 4, 8 … of them.
+/// Returns the groups to measure. A process that was started as one of several gets its own device
+/// and the group of all processes. Otherwise the groups are one GPU of this machine and the first
+/// 2, 4, 8 … GPUs.
 ///
 /// # Errors
 ///
-/// If there are fewer than two devices, or no NCCL, or the other processes do not come.
+/// Returns an error if there are fewer than two devices, if there is no NCCL, or if the other
+/// processes do not connect.
 pub fn groups() -> lesson::Result<Vec<Group>> {
     if Group::is_started() {
         let all = Group::from_environment()?;
@@ -52,27 +60,26 @@ pub fn groups() -> lesson::Result<Vec<Group>> {
     of_devices(&Device::gpus())
 }
 
-/// One of these devices, and the first 2, 4, 8 … of them.
 fn of_devices(devices: &[Device]) -> lesson::Result<Vec<Group>> {
     let count = devices.len();
     if count < 2 {
-        return Err(format!("a group needs two GPUs or more, and here is {count}").into());
+        return Err(format!("a group needs at least two GPUs; this machine has {count}").into());
     }
     let sizes = (0..).map(|power| 1_usize << power).take_while(|&size| size <= count);
     Ok(sizes.map(|size| Group::from_devices(&devices[..size])).collect::<Result<_, _>>()?)
 }
 
-/// Measures every case on each of the groups, the first of which is one device alone; prints
-/// efficiencies, and gives every run. The ratio of a row is the median time on one device over its
-/// own, so that it is the number of devices where nothing is lost. Of several processes that of
-/// rank 0 prints, and has rows.
+/// Measures every case on each group, prints efficiencies, and returns every run. The first group
+/// must be a single device. A row's ratio is the median time on that device divided by the row's
+/// own time, so it equals the number of devices if nothing is lost. Among several processes, only
+/// the process of rank 0 prints and returns rows.
 ///
-/// A run is timed on each device from a moment at which all of them begin until its work is done,
-/// and the slowest counts. What ranks tell each other through the host is in it.
+/// A run is timed on each device from a common start to the end of its work, and the slowest device
+/// counts. The time includes messages between ranks through the host.
 ///
 /// # Errors
 ///
-/// If a device fails or has not enough memory.
+/// Returns an error if a device fails or does not have enough memory.
 pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<Row>> {
     let Some(largest) = groups.last() else { return Ok(Vec::new()) };
     let (size, name) = (largest.size(), largest.devices()[0].name().to_owned());
@@ -85,7 +92,7 @@ pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<
         let mut table = Table::new(["GPUs and way", "ms", "efficiency"]);
         for group in groups {
             let ways = ways((num_seqs, seq_len), group.size());
-            // Of a group of processes this one has one rank.
+            // In a group of processes, this process has one rank.
             let timed =
                 group.run(|rank| Ok((rank.number(), timed(rank, case, pass, &ways, runs)?)))?;
             let Some((_, timed)) = timed.into_iter().find(|(number, _)| *number == 0) else {
@@ -116,14 +123,14 @@ pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<
             );
             let (machine, shape) = (machine.as_str(), (num_seqs, seq_len));
             let measured = Measured { machine, element: ElementType::F32, pass, shape };
-            rows.extend(measured.rows(&engines, &times, Beside::Median));
+            rows.extend(measured.rows(&engines, &times, Baseline::Median));
         }
     }
     Ok(rows)
 }
 
-/// What is measured: how sequences are split, by which way, and in how many pieces if that is not
-/// the library's choice.
+/// How a group is used: the split of the sequences, the way, and the number of pieces unless the
+/// library chooses it.
 #[derive(Debug, Clone, Copy)]
 struct How {
     split: Split,
@@ -137,7 +144,7 @@ impl From<Way> for How {
     }
 }
 
-/// `rows`, `mailboxes`, `passes by mail in 2048 pieces`.
+/// Writes `rows`, `mailboxes`, `passes by mail in 2048 pieces`.
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -158,10 +165,10 @@ impl How {
     }
 }
 
-/// Of a single long row, fewer pieces than the library makes.
+/// Numbers of pieces of a single long row, smaller than the library's own choice.
 const PIECES: [usize; 2] = [1 << 11, 1 << 14];
 
-/// What is measured over so many devices: on one, it itself.
+/// Returns the ways to measure over `size` devices. On one device there is one way.
 fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<How> {
     let mut ways = Vec::new();
     if size == 1 || num_seqs >= size {
@@ -170,7 +177,7 @@ fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<How> {
     if size > 1 {
         let pipeline = Way::pipeline((num_seqs, seq_len), size_of::<f32>(), size, Links::H200);
         ways.extend([Way::Passes, Way::TailFirst, pipeline].map(How::from));
-        // A block for each row: of a single one it is not worth waiting for.
+        // Mailboxes use a block per row, so nothing hides the waiting of a single row.
         ways.extend((num_seqs > 1).then_some(How::from(Way::Mailboxes)));
         ways.extend([Way::PassesByMail, Way::TailByMail].map(How::from));
         let long = |pieces: &usize| {
@@ -182,8 +189,8 @@ fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<How> {
     ways
 }
 
-/// Milliseconds of each run by each way, on the slowest rank; `None` where these ranks cannot go
-/// that way.
+/// Measures the milliseconds of each run in each way, on the slowest rank. A way that these ranks
+/// do not support gives `None`.
 fn timed(
     rank: &Rank,
     case: Case,
@@ -198,9 +205,9 @@ fn timed(
     let most = lens.iter().copied().max().unwrap_or(0);
     let (low, high) = case.coeffs;
     let (inputs, coeffs) = (filled(rank, most, -1.0, 1.0)?, filled(rank, most, low, high)?);
-    let room = |needed: bool| rank.device().zeros::<f32>(if needed { most } else { 0 });
+    let array = |needed: bool| rank.device().zeros::<f32>(if needed { most } else { 0 });
     let is_backward = pass == Pass::Backward;
-    let (outputs, d_inputs, d_coeffs) = (room(true)?, room(is_backward)?, room(is_backward)?);
+    let (outputs, d_inputs, d_coeffs) = (array(true)?, array(is_backward)?, array(is_backward)?);
     let (stream, start, end) =
         (rank.device().stream(), rank.device().event()?, rank.device().event()?);
     let mut all = Vec::with_capacity(ways.len());
@@ -235,7 +242,7 @@ fn timed(
             end.record(&stream)?;
             start.elapsed_ms(&end)
         };
-        // The first one loads the kernels.
+        // The first run loads the kernels.
         match once() {
             Ok(_) => {}
             Err(Error::Unsupported { .. }) => {
@@ -255,9 +262,9 @@ fn timed(
     Ok(all)
 }
 
-/// Waits until the clock of this host is at a whole multiple of some milliseconds, as all ranks do
-/// that have just met: so they begin together, though a meeting ends for one later than for
-/// another. Where it ends so close to that moment that some miss it, the run is a slow one.
+/// Waits until the host's clock reaches the next whole multiple of 8 ms. All ranks call this just
+/// after a barrier. They then begin together, although a barrier ends for one rank later than for
+/// another. If the barrier ends so close to a multiple that some ranks miss it, the run is slow.
 fn await_tick() {
     const TICK: u128 = 8_000_000;
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
@@ -267,9 +274,8 @@ fn await_tick() {
     }
 }
 
-/// An array of numbers between two others, which repeat from some place on.
 fn filled(rank: &Rank, len: usize, low: f32, high: f32) -> Result<Buffer<f32>, linrec::Error> {
-    /// Odd, so that rows of a power of two do not look alike.
+    /// Odd, so that rows of a power of two differ.
     const REPEATED: usize = (1 << 22) - 1;
     let place = |index: usize| ((index * 7919 + rank.number() * 31) % 99_991) as f32 / 99_991.0;
     let numbers: Vec<f32> =
@@ -288,20 +294,20 @@ fn filled(rank: &Rank, len: usize, low: f32, high: f32) -> Result<Buffer<f32>, l
 mod tests {
     use super::*;
 
-    /// What is timed here means nothing: emulated devices have no speed.
     #[test]
     fn every_case_is_measured_over_every_number_of_devices() {
         let case = Case { num_seqs: 5, seq_len: 640, coeffs: (0.98, 1.0) };
         let one = Case { num_seqs: 1, ..case };
         let rows = run(&of_devices(&Device::emulated(5)).unwrap(), &[case, one], 2).unwrap();
-        // Two passes, two runs. On one device one way; on two and on four rows dealt out, passes,
-        // tail first, a pipeline and mailboxes, which emulated devices of their own memory have
-        // not; and of one row neither rows nor mailboxes.
+        // Two passes, two runs. On one device there is one way. On two and on four devices there
+        // are rows, passes, tail first and a pipeline; mailboxes and the ways by mail are not
+        // possible, because emulated devices do not share memory. A single row rules out both rows
+        // and mailboxes.
         assert_eq!(rows.len(), 2 * (2 * (1 + 4 + 4) + 2 * (1 + 3 + 3)));
         assert_eq!(rows[0].engine, "1; coefficients 0.98 to 1");
         assert!(rows.iter().any(|row| row.engine == "4 x tail first; coefficients 0.98 to 1"));
         assert!(rows.iter().all(|row| row.machine.starts_with("4 x ")));
         let error = of_devices(&Device::emulated(1)).unwrap_err().to_string();
-        assert_eq!(error, "a group needs two GPUs or more, and here is 1");
+        assert_eq!(error, "a group needs at least two GPUs; this machine has 1");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a configuration is right, before anybody asks how fast it is.
+//! Checks that a configuration is right before its speed is measured.
 
 use linrec::contract::{Case, CoeffKind, InputKind, Layout, Stored};
 use linrec::device::{Device, KernelEngine, Storage};
@@ -7,15 +7,17 @@ use linrec::reference::{self, Rounding};
 use linrec::{Direction, Element, Engine, Error};
 use ndarray::{Array, Dimension};
 
-/// The largest error over a few problems, forward and backward and in both directions, in units of
-/// the bound that is derived for each result: up to 1 is right. NaN counts as infinite.
+/// Returns the largest error over a few problems, forward and backward and in both directions, in
+/// units of the bound that is derived for each result. A value up to 1 is right; NaN counts as
+/// infinite.
 ///
-/// The lengths are chosen by the configuration: just past one tile, and past three of them where
-/// the kernel goes on, so that a lost carry shows; a full tile and a shorter one where it does not.
+/// The lengths depend on the configuration. If the kernel supports several tiles, they are just
+/// past one tile and just past three, so that a lost carry shows; otherwise a full tile and a
+/// shorter one.
 ///
 /// # Errors
 ///
-/// If the kernel cannot be had or fails.
+/// Returns an error if the kernel is not available or fails.
 // ANCHOR: judge
 pub fn worst<S: Storage>(device: &Device, choice: KernelChoice) -> Result<f64, Error> {
     let engine = KernelEngine::<S>::new(device, choice)?;
@@ -42,17 +44,17 @@ pub fn worst<S: Storage>(device: &Device, choice: KernelChoice) -> Result<f64, E
 }
 // ANCHOR_END: judge
 
-/// The longest sequences of one tile that are judged; a kernel that takes longer ones has more
-/// tiles.
+/// The longest sequences of a one-tile kernel that are checked; a kernel that supports longer ones
+/// has several tiles.
 const LONGEST: u64 = 40_000;
 
 fn lengths(most: Option<u64>, tile: usize, multiple: usize) -> Vec<usize> {
     if let Some(most) = most.filter(|&most| most <= LONGEST) {
-        // A kernel of one tile: a full one, and one that is not.
+        // A kernel of one tile: a full tile and a partial one.
         let most = most as usize;
         return vec![most, most.saturating_sub(multiple).max(multiple)];
     }
-    // A tile of the reference kernel is a step.
+    // The reference kernel's tile is a single step.
     let tile = tile.clamp(1, LONGEST as usize);
     [tile + 1, 3 * tile + 5].map(|len| len.next_multiple_of(multiple)).to_vec()
 }
@@ -71,7 +73,7 @@ fn error_of<S: Storage>(engine: &KernelEngine<S>, case: &Case) -> Result<f64, Er
     let state = compare(&exactly, &got.final_state, &exact.final_state, &bound.final_state);
     worst = worst.max(state);
 
-    // Each pass is judged by itself: it is given the reference's outputs.
+    // The backward pass receives the reference's outputs so that it is checked separately.
     let y = stored.array(exact.outputs.mapv(<S::Accum as Element>::narrow));
     let d_y = stored.array(data.d_outputs.clone());
     let arrays = (d_y.view(), c.view(), y.view());
@@ -88,7 +90,6 @@ fn error_of<S: Storage>(engine: &KernelEngine<S>, case: &Case) -> Result<f64, Er
     Ok(worst)
 }
 
-/// The largest `|got - exact| / bound`.
 fn compare<T: Element, D: Dimension>(
     stored: &Stored<T>,
     got: &Array<T, D>,
@@ -127,9 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_loses_its_carry_is_not() {
-        // The stage that stops at the warp is no recurrence once there are two warps; it has no
-        // backward pass.
+    fn a_kernel_that_loses_its_carry_is_wrong() {
+        // The stage that stops at the warp is wrong with two warps, and it has no backward pass.
         let wrong = Array::from_vec(vec![1.0_f32, 2.0]);
         let exact = Array::from_vec(vec![1.0_f64, 2.5]);
         let bound = Array::from_vec(vec![1e-6, 1e-6]);

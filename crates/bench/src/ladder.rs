@@ -1,4 +1,4 @@
-//! The steps on the way to a kernel beside the roof, and beside kernels of the library: a ladder.
+//! Measures a ladder: the steps on the way to a kernel against the roof and kernels of the library.
 
 use std::sync::Arc;
 
@@ -7,36 +7,38 @@ use linrec::kernels::{ElementType, KernelChoice, Pass, Query};
 
 use crate::Row;
 use crate::field::{Field, Forward, Roof, Runner};
-use crate::row::{Beside, Measured};
+use crate::row::{Baseline, Measured};
 use crate::turns::runs_of;
 
 /// A step.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What runs.
+    /// The kernel of this step.
     pub kernel: Arc<dyn Forward<f32>>,
-    /// Elements of its tile.
+    /// The number of elements per tile.
     pub tile: usize,
 }
 
-/// What to measure.
+/// The settings of the measurement.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Families of the library's kernels; of each the fastest by its rule takes part.
+    /// Families of the library's kernels; the fastest configuration of each takes part, by the
+    /// library's own rule.
     pub families: Vec<&'static str>,
-    /// Lengths of the sequences.
+    /// The lengths of the sequences.
     pub lengths: Vec<usize>,
-    /// How many sequences.
+    /// The number of sequences.
     pub num_seqs: usize,
-    /// Measurements of each, at least.
+    /// The smallest number of measurements of each kernel.
     pub runs: usize,
 }
 
-/// All steps at all lengths, forward over `f32`, in turns with the roof: every run.
+/// Measures all steps at all lengths, forward over `f32`, in turns with the roof, and returns every
+/// run.
 ///
 /// # Errors
 ///
-/// If the device refuses or fails, or a kernel cannot be had.
+/// Returns an error if the device refuses or fails, or a kernel is not available.
 pub fn measure(device: &Device, steps: &[Step], settings: &Settings) -> lesson::Result<Vec<Row>> {
     let Settings { families, lengths, num_seqs, runs } = settings;
     let longest = lengths.iter().copied().max().unwrap_or(0);
@@ -58,7 +60,7 @@ pub fn measure(device: &Device, steps: &[Step], settings: &Settings) -> lesson::
                 runners.push(Runner::kernel(device, choice)?);
             }
         }
-        // A tile far longer than the row only has more threads with nothing to do.
+        // A tile far longer than the row would only add idle threads.
         let here = steps.iter().filter(|step| step.tile <= (2 * seq_len).max(128));
         runners.extend(here.map(|step| Runner::Other(step.kernel.clone())));
         let measured = Measured {
@@ -68,7 +70,7 @@ pub fn measure(device: &Device, steps: &[Step], settings: &Settings) -> lesson::
             shape: (*num_seqs, seq_len),
         };
         let runs = runs_of(*runs, measured.bytes());
-        rows.extend(field.race(&measured, &runners, runs, Beside::Round)?);
+        rows.extend(field.race(&measured, &runners, runs, Baseline::Round)?);
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -81,7 +83,6 @@ mod tests {
     use linrec::Error;
     use linrec::device::{Buffer, Stream};
 
-    /// A step that does nothing, and notes for what shapes.
     #[derive(Debug)]
     struct Idle(&'static str);
 
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_run_beside_the_roof_where_their_tiles_are_not_far_too_long() {
+    fn steps_run_unless_their_tiles_are_far_too_long() {
         let step = |name, tile| Step { kernel: Arc::new(Idle(name)), tile };
         let steps = [step("short", 128), step("long", 1024)];
         let settings = Settings { families: vec![], lengths: vec![32, 512], num_seqs: 2, runs: 1 };

@@ -1,22 +1,21 @@
-//! How this project measures: the one place of all that is timed, counted for comparison, and
-//! recorded.
+//! How this project measures: all code that times, counts for comparison, and records.
 //!
 //! - [`command`]: `tour bench`, on a GPU ([`race`]), on several ([`group`]) or on the processor
 //!   ([`cpu`]).
-//! - [`tune`]: which configuration of a kernel is the fastest: `tour tune`; [`counted`] is what the
-//!   emulator can say.
-//! - [`attrs`]: what a compiled kernel takes, for every configuration: `tour attrs`.
-//! - [`field`], [`turns`], [`median()`]: the arrays and the stopwatch, taking turns, the value in
-//!   the middle; [`clock`]: the same for work on the processor.
-//! - [`judge`]: whether a configuration is right, before anybody asks how fast it is.
-//! - [`row`], [`csv`], [`log`], [`destination`]: what was measured, as files.
-//! - [`runs`], [`peers`], [`traffic`]: records that are read again.
-//! - [`rule`]: from measurements to the rule by which the library picks a kernel.
-//! - [`ladder`], [`long`], [`graphs`], [`ncu`]: the steps on the way to a kernel, ways to one long
-//!   sequence, calls as graphs, what Nsight Compute wrote.
+//! - [`tune`]: `tour tune`, which finds the fastest configuration of a kernel; [`counted`] replaces
+//!   it on the emulator.
+//! - [`attrs`]: `tour attrs`, the resources that each compiled configuration uses.
+//! - [`field`], [`turns`], [`median()`]: the arrays and the stopwatch, the order of runs, and the
+//!   middle value; [`clock`]: the same for work on the processor.
+//! - [`judge`]: checks a configuration's results before its speed is measured.
+//! - [`row`], [`csv`], [`log`], [`destination`]: measurements as files.
+//! - [`runs`], [`peers`], [`traffic`]: readers of records.
+//! - [`rule`]: makes the rule by which the library chooses a kernel from measurements.
+//! - [`ladder`], [`long`], [`graphs`], [`ncu`]: the steps on the way to a kernel, one long
+//!   sequence, calls as graphs, and the output of Nsight Compute.
 //!
-//! The programs that use it are the tour, the examples of this package and of some chapters, and
-//! the bundle for machines with a GPU (`bundle/`, packed by `cargo xtask bundle`). It knows no
+//! Its users are the tour, the examples of this package and of some chapters, and the bundle for
+//! machines with a GPU (`bundle/`, packed by `cargo xtask bundle`). It does not depend on any
 //! chapter.
 
 pub mod attrs;
@@ -53,28 +52,27 @@ use std::path::Path;
 
 pub use device_choice::DeviceChoice;
 pub use excerpt::Excerpt;
-/// What the chapters keep of an H200, say, is read by this.
+/// Reads the saved records of an H200, for example.
 pub use lesson::recorded;
 pub use median::median;
 pub use peers::Peer;
 pub use row::{Row, bytes};
 pub use runs::{Race, Run, Runs};
 
-/// The lengths that everything is measured at: the powers of two, and two lengths that are none.
+/// The lengths of all measurements: the powers of two, and two other lengths.
 pub const LENGTHS: [usize; 15] =
     [16, 32, 64, 128, 256, 512, 1000, 1024, 2048, 4093, 4096, 8192, 16_384, 32_768, 65_536];
 
-/// A folder that can be written to, made if it is not there.
 fn folder(path: &Path) -> lesson::Result {
     std::fs::create_dir_all(path)
         .map_err(|error| format!("cannot make the folder {}: {error}", path.display()).into())
 }
 
-/// Writes a file, as a whole or not at all.
+/// Writes a file completely or not at all.
 ///
 /// # Errors
 ///
-/// A sentence with the file's name.
+/// Returns an error that names the file.
 pub fn write(path: &Path, text: &str) -> lesson::Result {
     lesson::files::write(path, text)
         .map_err(|error| format!("cannot write {}: {error}", path.display()).into())
@@ -84,7 +82,7 @@ pub fn write(path: &Path, text: &str) -> lesson::Result {
 ///
 /// # Errors
 ///
-/// A sentence with the file's name.
+/// Returns an error that names the file.
 pub fn read(path: &Path) -> lesson::Result<String> {
     std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()).into())

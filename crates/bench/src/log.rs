@@ -1,4 +1,9 @@
 //! The record of a tuning: a CSV file that grows, so that nothing is measured twice.
+//!
+//! Several runs may append to one record at the same time, and each may be stopped at any moment.
+//! The file is therefore locked while it is read or written, lines are appended completely or not
+//! at all, and an incomplete last line is removed before the next line is written. The tests at the
+//! end of this file cover interrupted and concurrent runs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,24 +22,23 @@ pub struct Line {
     pub date: String,
     /// The GPU.
     pub machine: String,
-    /// What the arrays hold.
+    /// The element type of the arrays.
     pub element: ElementType,
-    /// Which computation.
+    /// The pass.
     pub pass: Pass,
-    /// Who ran: `roof`, `empty`, or a kernel as [`KernelChoice`](linrec::kernels::KernelChoice) is
-    /// written.
+    /// The engine: `roof`, `empty`, or a kernel in
+    /// [`KernelChoice`](linrec::kernels::KernelChoice)'s notation.
     pub engine: String,
-    /// How many sequences.
+    /// The number of sequences.
     pub num_seqs: usize,
-    /// How long they are.
+    /// The length of each sequence.
     pub seq_len: usize,
-    /// The roof's median over ours, both from the same rounds.
+    /// The roof's median time divided by this engine's, both from the same rounds.
     pub ratio: f64,
-    /// What each run took, in milliseconds.
+    /// The time of each run, in milliseconds.
     pub runs: Vec<f64>,
 }
 
-/// A line as it is written.
 #[derive(Serialize, Deserialize)]
 struct Written {
     date: String,
@@ -52,28 +56,28 @@ struct Written {
     runs: String,
 }
 
-/// The columns. `runs` are all times, with a blank between them; `ms` is their median.
+/// The columns. `runs` contains all times, separated by spaces; `ms` is their median.
 pub const HEADER: &str =
     "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio,runs";
 
 impl Line {
-    /// The median of its runs.
+    /// Returns the median of its runs, in milliseconds.
     pub fn ms(&self) -> f64 {
         median(self.runs.iter().copied())
     }
 
-    /// The bytes that have to be moved.
+    /// Returns the bytes that must be moved.
     pub fn bytes(&self) -> usize {
         bytes(self.pass, self.num_seqs * self.seq_len, self.element.bytes())
     }
 
-    /// Bytes per second, in units of 10^9.
+    /// Returns the throughput in units of 10^9 bytes per second.
     pub fn gb_per_s(&self) -> f64 {
         self.bytes() as f64 / self.ms() / 1e6
     }
 
-    /// What tables show of it: milliseconds, GB, GB/s, the part of the roof, and the configuration,
-    /// which is the engine's name without its kernel's.
+    /// Returns the cells that tables show: milliseconds, GB, GB/s, the fraction of the roof, and
+    /// the configuration, which is the engine's name without the kernel's.
     pub fn cells(&self) -> [String; 5] {
         [
             format!("{:.4}", self.ms()),
@@ -84,7 +88,7 @@ impl Line {
         ]
     }
 
-    /// Whether it is the same measurement as another, made at whatever time.
+    /// Returns true if the line measures this engine and problem, whatever its date.
     pub fn is_of(
         &self,
         element: ElementType,
@@ -122,7 +126,8 @@ impl TryFrom<Written> for Line {
         let Written { runs, .. } = &written;
         let read: Result<Vec<f64>, _> = runs.split(' ').map(str::parse).collect();
         Ok(Line {
-            runs: read.map_err(|_| format!("`{runs}` are no numbers with a blank between them"))?,
+            runs: read
+                .map_err(|_| format!("`{runs}` is not a list of numbers separated by spaces"))?,
             date: written.date,
             machine: written.machine,
             element: written.element,
@@ -135,7 +140,6 @@ impl TryFrom<Written> for Line {
     }
 }
 
-/// Lines as text, without the header.
 fn to_csv(lines: &[Line]) -> lesson::Result<String> {
     csv::rows(&lines.iter().map(Line::to_written).collect::<Vec<_>>())
 }
@@ -144,47 +148,47 @@ fn to_csv(lines: &[Line]) -> lesson::Result<String> {
 ///
 /// # Errors
 ///
-/// A sentence with the line that cannot be read.
+/// Returns an error that quotes the line if a line cannot be read.
 pub fn read(text: &str) -> lesson::Result<Vec<Line>> {
     match text.lines().next() {
         Some(HEADER) => csv::read::<Written>(text)?.into_iter().map(Line::try_from).collect(),
-        Some(other) => Err(format!("no record of a tuning begins with `{other}`").into()),
+        Some(other) => Err(format!("a record of a tuning does not begin with `{other}`").into()),
         None => Ok(Vec::new()),
     }
 }
 
-/// A record on disk, and what of it is there already.
+/// A record on disk, with the lines that it already contains.
 #[derive(Debug)]
 pub struct Log {
     path: PathBuf,
     file: File,
     /// All lines, the oldest first.
     pub lines: Vec<Line>,
-    /// The beginning of a last line that was cut off, and has been taken out of the file.
+    /// The beginning of a last line that was cut off and has been removed from the file.
     pub cut: Option<String>,
 }
 
 impl Log {
-    /// Opens a record, or begins one. What follows the last whole line is taken out of the file:
-    /// whoever wrote it was stopped in the middle.
+    /// Opens a record, or creates one. Removes an incomplete last line, which a run leaves when it
+    /// is stopped while writing.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read or written, or is something else.
+    /// Returns an error if the file cannot be read or written, or is something else.
     pub fn open(path: &Path) -> lesson::Result<Log> {
         let failed = |error: io::Error| format!("cannot write {}: {error}", path.display());
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
-        // Another run may have the same record open, and be writing.
+        // Another run may be writing to the same record.
         file.lock().map_err(failed)?;
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(failed)?;
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let lines = read(&text[..whole]).map_err(|error| format!("{}: {error}", path.display()))?;
-        // Something that is no record at all is left as it is.
+        // A file that is not a record stays unchanged.
         if whole == 0 && !HEADER.starts_with(&text) {
-            return Err(format!("{} is no record of a tuning", path.display()).into());
+            return Err(format!("{} is not a record of a tuning", path.display()).into());
         }
         file.set_len(whole as u64).map_err(failed)?;
         if whole == 0 {
@@ -196,12 +200,12 @@ impl Log {
         Ok(Log { path: path.to_owned(), file, lines, cut })
     }
 
-    /// Where it is.
+    /// Returns the record's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether this has been measured, with at least so many runs.
+    /// Returns true if this has been measured with at least `runs` runs.
     pub fn has(
         &self,
         element: ElementType,
@@ -214,11 +218,11 @@ impl Log {
         lines.any(|line| line.is_of(element, pass, engine, shape) && line.runs.len() >= runs)
     }
 
-    /// Adds lines, in one piece, also while another run adds its own.
+    /// Appends lines in one piece, even while another run appends its own.
     ///
     /// # Errors
     ///
-    /// If they cannot be written.
+    /// Returns an error if the lines cannot be written.
     pub fn append(&mut self, lines: Vec<Line>) -> lesson::Result {
         let text = to_csv(&lines)?;
         self.file
@@ -230,7 +234,7 @@ impl Log {
     }
 }
 
-/// Writes behind the last whole line, all or nothing.
+/// Writes after the last whole line, all or nothing.
 fn append(file: &mut File, text: &str) -> io::Result<()> {
     let end = end_of_lines(file)?;
     file.set_len(end)?;
@@ -242,7 +246,7 @@ fn append(file: &mut File, text: &str) -> io::Result<()> {
     written
 }
 
-/// Where the last whole line ends. Another run may have been stopped in the middle of one.
+/// Returns the end of the last whole line. Another run may have been stopped while writing one.
 fn end_of_lines(file: &mut File) -> io::Result<u64> {
     let end = file.seek(SeekFrom::End(0))?;
     let mut last = [b'\n'];
@@ -267,7 +271,6 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A line with these runs.
     pub(crate) fn line(pass: Pass, engine: &str, shape: (usize, usize), ratio: f64) -> Line {
         Line {
             date: String::from("2026-11-21"),
@@ -283,7 +286,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_record_goes_on_where_it_was_cut() {
+    fn a_record_continues_where_it_was_cut() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.csv");
         let (one, two) = (
@@ -316,7 +319,7 @@ pub(crate) mod tests {
         assert!(!log.has(ElementType::F32, Pass::Forward, "pipe:8x64:0", shape, 3));
     }
 
-    /// Two runs into one folder, and a third that is stopped in the middle of a line.
+    /// Two runs write to one folder, and a third is stopped in the middle of a line.
     #[test]
     fn runs_share_a_record_line_by_line() {
         let folder = tempfile::tempdir().unwrap();
@@ -360,7 +363,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_committed_is_written_as_it_was_read() {
+    fn committed_records_are_written_as_they_were_read() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../chapters");
         let read_file = |file: &str| fs::read(format!("{folder}/{file}")).unwrap();
         let types = read_file("10-speed-of-memory/results/h200/tables.json");
@@ -371,12 +374,13 @@ pub(crate) mod tests {
         ] {
             let rows = csv::rows(&csv::read::<Written>(&text).unwrap()).unwrap();
             assert!(format!("{HEADER}\n{rows}") == text, "{}", &text[..200]);
-            // What is computed from a line's runs is what was computed before they were rounded.
+            // The derived numbers equal the numbers that were computed before the runs were
+            // rounded.
             for (line, row) in read(&text).unwrap().iter().zip(csv::read::<Written>(&text).unwrap())
             {
                 let Written { ms, gb_per_s, .. } = line.to_written();
                 assert_eq!(ms, row.ms);
-                // Runs are rounded to a millionth of a ms, which counts where next to nothing is
+                // Runs are rounded to a millionth of a ms, which is visible if next to nothing is
                 // done to large arrays.
                 let rounding = 0.11 + gb_per_s.value * 1e-6 / line.ms();
                 assert!((gb_per_s.value - row.gb_per_s.value).abs() < rounding, "{line:?}");

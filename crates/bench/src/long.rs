@@ -1,4 +1,4 @@
-//! One sequence, shared by all of a GPU: ways to compute it beside the roof.
+//! Measures ways to compute one sequence with a whole GPU against the roof.
 
 use std::sync::Arc;
 
@@ -8,26 +8,27 @@ use linrec::kernels::{ElementType, KernelChoice, Pass};
 
 use crate::Row;
 use crate::field::{Field, Forward, Roof, Runner};
-use crate::row::{Beside, Measured};
+use crate::row::{Baseline, Measured};
 use crate::turns::runs_of;
 
-/// What to measure.
+/// The settings of the measurement.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Kernels of the library, and for which pass.
+    /// Kernels of the library, each with the pass to measure.
     pub choices: Vec<(Pass, KernelChoice)>,
-    /// Lengths of the sequence.
+    /// The lengths of the sequence.
     pub lengths: Vec<usize>,
-    /// Measurements of each, at least.
+    /// The smallest number of measurements of each way.
     pub runs: usize,
 }
 
-/// The library's kernels and others (these forward), over one sequence of `f32` at all lengths, in
-/// turns with the roof: every run. Who does not take a length is left out there.
+/// Measures the library's kernels and `others` (forward only) over one sequence of `f32` at all
+/// lengths, in turns with the roof, and returns every run. A way that does not support a length is
+/// left out there.
 ///
 /// # Errors
 ///
-/// If the device refuses or fails, or a kernel cannot be had.
+/// Returns an error if the device refuses or fails, or a kernel is not available.
 pub fn measure(
     device: &Device,
     others: &[Arc<dyn Forward<f32>>],
@@ -59,7 +60,7 @@ pub fn measure(
             let measured =
                 Measured { machine: device.name(), element: ElementType::F32, pass, shape };
             let runs = runs_of(*runs, measured.bytes());
-            rows.extend(field.race(&measured, &here, runs, Beside::Round)?);
+            rows.extend(field.race(&measured, &here, runs, Baseline::Round)?);
         }
         progress.inc(1);
     }
@@ -72,7 +73,6 @@ mod tests {
     use super::*;
     use linrec::device::{Buffer, Stream};
 
-    /// A way that takes sequences of up to 100 steps, and does nothing.
     #[derive(Debug)]
     struct Short;
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_take_a_length_is_left_out_there() {
+    fn ways_are_left_out_at_unsupported_lengths() {
         let pipe = KernelChoice::Pipe(Default::default());
         let choices = vec![(Pass::Forward, pipe), (Pass::Backward, pipe)];
         let settings = Settings { choices, lengths: vec![64, 256], runs: 1 };

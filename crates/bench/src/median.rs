@@ -1,6 +1,6 @@
-//! The value in the middle.
+//! The median.
 
-/// The value in the middle, of two the larger one; NaN of no values.
+/// Returns the middle value; the larger of two middle values; NaN if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);

@@ -1,15 +1,20 @@
-//! What Nsight Compute (`ncu`) wrote, beside the kernels' names.
+//! Reads the output of Nsight Compute (`ncu`) and joins it with the kernels' names in records.
+//!
+//! `ncu` writes a table with a row per launch, after the profiled program's own output. The names
+//! that it gives are symbols of PTX, and its metrics have long names and several units. The
+//! functions here make short tables of our own columns: [`by_shape`] for traffic between caches and
+//! memory, [`join`] for the counters of a list of launches, and [`spans`] for the distance between
+//! loads in compiled code. The tests at the end of this file read tables in `ncu`'s format.
 
 use std::collections::BTreeMap;
 
 use crate::csv::{self, Row, Table};
 use crate::traffic::NUM_SEQS;
 
-/// Columns of ours, and the metrics of Nsight Compute.
+/// Column names of this project, each with a metric of Nsight Compute.
 type Metrics<'a> = &'a [(&'a str, &'a str)];
 
-/// The metrics of [`by_shape`]: how much moves between the L1 caches, the L2 cache and the memory,
-/// and how busy these are.
+/// The metrics of [`by_shape`]: traffic between caches and memory, and how busy they are.
 const BY_SHAPE: [(&str, &str); 10] = [
     ("nanoseconds", "gpu__time_duration.sum"),
     ("resident_warps_percent", "sm__warps_active.avg.pct_of_peak_sustained_active"),
@@ -23,7 +28,6 @@ const BY_SHAPE: [(&str, &str); 10] = [
     ("dram_busy_percent", "dram__cycles_active.avg.pct_of_peak_sustained_elapsed"),
 ];
 
-/// The metrics of [`join`].
 const JOINED: [(&str, &str); 19] = [
     ("load_requests", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"),
     ("load_sectors", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
@@ -46,31 +50,29 @@ const JOINED: [(&str, &str); 19] = [
     ("dram_percent", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"),
 ];
 
-/// Elements of one block of the roof.
 const ROOF_BLOCK: u64 = 256 * 4;
 
-/// The table in what `ncu --csv --page raw` wrote, in front of which the program's own output
-/// stands.
+/// Reads the table in the output of `ncu --csv --page raw`, which follows the program's own output.
 fn table(text: &str) -> lesson::Result<Table> {
     let begins =
         if text.starts_with("\"ID\"") { Some(0) } else { text.find("\n\"ID\"").map(|at| at + 1) };
-    let begins = begins.ok_or("no line begins with \"ID\": this is no table of ncu's")?;
+    let begins = begins.ok_or("no line begins with \"ID\": this is not a table of ncu")?;
     Table::read(&text[begins..])
 }
 
-/// One line for each kernel and length, `engine,seq_len` and the metrics, of races under `ncu`: of
-/// what it wrote for each. The first kernel of every round is the roof, and from its blocks follows
-/// the length. Every kernel runs twice, the first time to load what is loaded late; the second one
-/// stays.
+/// Makes a table with one line for each kernel and length, `engine,seq_len` and the metrics, from
+/// the outputs of races under `ncu`. The first kernel of every round is the roof, and its number of
+/// blocks determines the length. Every kernel runs twice, because the first run loads lazily; the
+/// second run is recorded.
 ///
 /// # Errors
 ///
-/// A sentence, if a text is no such table, or lacks a metric.
+/// Returns an error if a text contains no such table, or lacks a metric.
 pub fn by_shape<'a>(texts: impl IntoIterator<Item = &'a str>) -> lesson::Result<String> {
     let mut rows = BTreeMap::new();
     for text in texts {
         let (table, mut seq_len) = (table(text)?, 0);
-        // The first line has units.
+        // The first line contains units.
         for row in table.rows().skip(1) {
             let symbol = row.text("Kernel Name")?;
             if symbol.starts_with("elementwise") {
@@ -92,27 +94,27 @@ pub fn by_shape<'a>(texts: impl IntoIterator<Item = &'a str>) -> lesson::Result<
     Ok(text)
 }
 
-/// The name in a race of a kernel in PTX.
+/// Converts a symbol of PTX to the kernel's name in a race.
 fn engine(symbol: &str) -> String {
     let parts: Vec<&str> = symbol.split('_').collect();
     match parts.as_slice() {
         ["linrec", kernel, _, _, elems, threads, memcode, _] => {
             format!("{kernel}:{elems}x{threads}:{memcode}")
         }
-        // That of one thread for a sequence, which is raced with blocks of 64.
+        // The kernel with one thread per sequence, which is raced with blocks of 64 threads.
         ["linrec", kernel, _, _, _] => format!("{kernel}:64"),
         ["linrec", ..] => symbol.to_owned(),
         _ => String::from("roof"),
     }
 }
 
-/// Joins the table that `ncu` wrote, one row for each launch, with the lines that name the launches
-/// in order: `direction,engine,num_seqs,seq_len`.
+/// Joins `ncu`'s table, which has one row per launch, with lines that name the launches in order:
+/// `direction,engine,num_seqs,seq_len`.
 ///
 /// # Errors
 ///
-/// A sentence, if this is no table of ncu's, there are more or fewer names than launches, or a unit
-/// is not known.
+/// Returns an error if the text contains no table of ncu's, if there are more or fewer names than
+/// launches, or if a unit is unknown.
 pub fn join(text: &str, labels: &str) -> lesson::Result<String> {
     let table = table(text)?;
     let mut rows = table.rows();
@@ -121,7 +123,7 @@ pub fn join(text: &str, labels: &str) -> lesson::Result<String> {
     let labels: Vec<&str> = labels.lines().collect();
     if launches.len() != labels.len() {
         let (found, named) = (launches.len(), labels.len());
-        return Err(format!("{found} launches were counted, and {named} are named").into());
+        return Err(format!("{found} launches were counted, but {named} are named").into());
     }
     let (found, missing): (Vec<_>, Vec<_>) = JOINED
         .iter()
@@ -143,19 +145,19 @@ pub fn join(text: &str, labels: &str) -> lesson::Result<String> {
     Ok(text)
 }
 
-/// Of each kernel in the source page that `ncu` printed: its loads and stores of global memory that
-/// were executed, and how many executed instructions lie between the first and the last of them,
-/// both included.
+/// Reads the source page that `ncu` printed. For each kernel, returns the number of executed loads
+/// and stores of global memory, and the number of executed instructions from the first to the last
+/// of them, both included.
 ///
 /// # Errors
 ///
-/// A sentence, if a kernel has no table, or the table lacks a column.
+/// Returns an error if a kernel has no table, or the table lacks a column.
 pub fn spans(page: &str) -> lesson::Result<String> {
     let mut text = String::from("kernel,loads,loads_span,stores,stores_span\n");
     for kernel in page.split("\"Kernel Name\",\"").skip(1) {
         let (name, table) = kernel.split_once('\n').ok_or("a kernel without a table")?;
         let name = name.split("\",\"").next().unwrap_or_default().trim_matches(['"', ',', '\r']);
-        // Behind the table there may be other lines, which are no rows of it.
+        // Lines after the table have other numbers of columns.
         let columns = |line: &str| line.matches("\",\"").count();
         let header = table.lines().next().ok_or("a kernel without a table")?;
         let rows = table.lines().filter(|line| columns(line) == columns(header));
@@ -177,17 +179,14 @@ pub fn spans(page: &str) -> lesson::Result<String> {
     Ok(text)
 }
 
-/// The names of our columns.
 fn names(metrics: Metrics) -> String {
     metrics.iter().map(|&(name, _)| name).collect::<Vec<_>>().join(",")
 }
 
-/// A number, perhaps with commas between its thousands.
 fn number(text: &str) -> lesson::Result<f64> {
-    text.replace(',', "").parse().map_err(|_| format!("`{text}` is no number").into())
+    text.replace(',', "").parse().map_err(|_| format!("`{text}` is not a number").into())
 }
 
-/// What a unit stands for.
 fn scale(unit: &str) -> lesson::Result<f64> {
     Ok(match unit {
         "" | "byte" | "inst" | "sector" | "request" | "warp" | "ns" | "%" => 1.0,
@@ -199,7 +198,6 @@ fn scale(unit: &str) -> lesson::Result<f64> {
 mod tests {
     use super::*;
 
-    /// A table as `ncu --csv --page raw` writes it, with all metrics alike.
     fn written(metrics: Metrics, launches: &[(&str, &str, &str)]) -> String {
         let line = |front: [&str; 3], cell: &str| {
             let cells = front.into_iter().chain(metrics.iter().map(|_| cell));
@@ -216,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_launch_of_each_kernel_stays() {
+    fn the_second_launch_of_each_kernel_is_recorded() {
         let text = written(
             &BY_SHAPE,
             &[

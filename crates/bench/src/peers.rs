@@ -1,4 +1,4 @@
-//! Speeds that other people's code reached: quoted, with their sources.
+//! Speeds that other people's code reached, quoted with their sources.
 
 use linrec::kernels::Pass;
 use serde::Deserialize;
@@ -8,17 +8,17 @@ use crate::csv::{self, displayed};
 /// A speed that somebody else's code reached.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Peer {
-    /// Which computation.
+    /// The pass.
     #[serde(rename = "workload", with = "displayed")]
     pub pass: Pass,
-    /// How many sequences.
+    /// The number of sequences.
     pub num_seqs: usize,
-    /// How long they are.
+    /// The length of each sequence.
     pub seq_len: usize,
-    /// Whose it is.
+    /// The name of the implementation.
     #[serde(rename = "implementation")]
     pub name: String,
-    /// Its speed, with the same count of bytes as ours.
+    /// The speed in GB/s, with bytes counted as in this project.
     pub gb_per_s: f64,
 }
 
@@ -27,7 +27,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// A sentence with the line that cannot be read.
+    /// Returns an error that quotes the line if a line cannot be read.
     pub fn read(text: &str) -> lesson::Result<Vec<Peer>> {
         csv::read(text)
     }

@@ -1,5 +1,11 @@
-//! `tour bench` on a GPU: the fastest configuration of each kernel beside the roof, forward and
-//! backward.
+//! `tour bench` on a GPU: races the fastest configuration of each kernel against the roof, forward
+//! and backward.
+//!
+//! The configurations come from a rule, either the library's or a `tuned.csv` of `tour tune`. Their
+//! results are checked first, since a wrong kernel has no speed worth printing. Then all of them
+//! take turns at every length, and every run is written to `bench.csv`. The tests at the end of
+//! this file check the table, and that every kernel has an entrant at every length that it
+//! supports.
 
 use std::path::{Path, PathBuf};
 
@@ -10,31 +16,32 @@ use linrec::kernels::{ElementType, KernelChoice, Pass, Query, Tuned};
 
 use crate::field::{self, Field, Runner};
 use crate::figure::figure;
-use crate::row::{Beside, Measured, Row};
+use crate::row::{Baseline, Measured, Row};
 use crate::turns::runs_of;
 use crate::{LENGTHS, Peer, Race, judge, read, rule, write};
 
-/// What to measure.
+/// The settings of the race.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What the arrays hold.
+    /// The element type of the arrays.
     pub element: ElementType,
-    /// The lengths; those of [`LENGTHS`] if there are none.
+    /// The lengths; [`LENGTHS`] if empty.
     pub lengths: Vec<usize>,
-    /// Measurements of each, at least.
+    /// The smallest number of measurements of each kernel.
     pub runs: usize,
-    /// The rule that says which configurations run: a `tuned.csv` of `tour tune`. Without one, the
-    /// library's.
+    /// The rule that chooses the configurations, a `tuned.csv` of `tour tune`; by default the
+    /// library's rule.
     pub tuned: Option<PathBuf>,
-    /// Where tables and figures go.
+    /// The folder for tables and figures.
     pub out: PathBuf,
 }
 
-/// Races on a GPU, beside `peers` in the figure; whether all that ran was right, and every run.
+/// Races on a GPU and draws `peers` into the figure. Returns true if all results were right,
+/// together with every run.
 ///
 /// # Errors
 ///
-/// If a file cannot be read or written, or the device fails.
+/// Returns an error if a file cannot be read or written, or the device fails.
 pub fn run(
     device: &Device,
     settings: &Settings,
@@ -109,14 +116,12 @@ impl Job for Work<'_> {
     }
 }
 
-/// Who runs at a shape.
 struct Entrants<S> {
     pass: Pass,
     seq_len: usize,
     kernels: Vec<Recurrence<S>>,
 }
 
-/// Of each kernel the fastest at each length.
 fn entrants<S: Storage>(
     device: &Device,
     rule: &[Tuned],
@@ -145,7 +150,7 @@ fn entrants<S: Storage>(
     Ok(entrants)
 }
 
-/// The fastest of a kernel by the rule at hand, or else by the library's.
+/// Selects the fastest configuration of a kernel by this rule, or else by the library's.
 fn pick(
     rule: &[Tuned],
     name: &str,
@@ -183,7 +188,6 @@ fn worst<S: Storage>(device: &Device, entrants: &[Entrants<S>]) -> lesson::Resul
     Ok(worst)
 }
 
-/// Runs everybody in turns, at every shape.
 fn measure<S: Storage>(
     device: &Device,
     settings: &Settings,
@@ -202,14 +206,14 @@ fn measure<S: Storage>(
         let runners: Vec<Runner<S>> =
             roofs.chain([Runner::Empty, Runner::Launch]).chain(kernels).collect();
         let runs = runs_of(settings.runs, measured.bytes());
-        rows.extend(field.race(&measured, &runners, runs, Beside::Round)?);
+        rows.extend(field.race(&measured, &runners, runs, Baseline::Round)?);
         progress.inc(1);
     }
     progress.finish_and_clear();
     Ok(rows)
 }
 
-/// Throughput of the roof, and of each kernel that ran as a part of it.
+/// Makes a table of the roof's throughput and of each kernel's ratio to it.
 pub fn table(race: &Race, pass: Pass, lengths: &[usize]) -> Table {
     let ran = |name: &&str| lengths.iter().any(|&len| race.kernel(pass, name, len).is_some());
     let kernels: Vec<&str> = KernelChoice::families().into_iter().filter(ran).collect();
@@ -259,7 +263,7 @@ mod tests {
                         "rows" => len <= 512,
                         _ => true,
                     };
-                    // Some kernels take a short row, but no configuration is worth a measurement
+                    // Some kernels support a short row, but no configuration is worth measuring
                     // there.
                     let is_long = ["wide", "waves", "once"].contains(&name);
                     assert!(entrant.is_some() == some || is_long, "{name} {len}");
@@ -274,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_not_there_is_named() {
+    fn a_missing_rule_is_named() {
         let error = read_rule(Path::new("no/such/tuned.csv")).unwrap_err().to_string();
         assert!(error.contains("no/such/tuned.csv"), "{error}");
     }

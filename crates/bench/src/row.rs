@@ -1,4 +1,4 @@
-//! One run of one engine, in the columns that all of the project's benchmarks have.
+//! One run of one engine, in the columns that all of the project's benchmarks share.
 
 use lesson::machine;
 use linrec::kernels::{ElementType, Pass};
@@ -15,25 +15,26 @@ pub const HEADER: &str = "date,machine,element,direction,engine,num_seqs,seq_len
 pub struct Row {
     /// The day, as `2026-11-21`.
     pub date: String,
-    /// The GPU, or the processor in words.
+    /// The GPU, or a description of the processor.
     pub machine: String,
-    /// What the arrays hold.
+    /// The element type of the arrays.
     #[serde(with = "displayed")]
     pub element: ElementType,
-    /// Which computation.
+    /// The pass.
     #[serde(with = "displayed")]
     pub direction: Pass,
-    /// Who ran: `roof`, or a kernel as [`KernelChoice`](linrec::kernels::KernelChoice) is written.
+    /// The engine: `roof`, or a kernel in [`KernelChoice`](linrec::kernels::KernelChoice)'s
+    /// notation.
     pub engine: String,
-    /// How many sequences.
+    /// The number of sequences.
     pub num_seqs: usize,
-    /// How long they are.
+    /// The length of each sequence.
     pub seq_len: usize,
     /// Milliseconds.
     pub ms: Decimal,
-    /// Bytes that have to be moved, per second, in units of 10^9.
+    /// The throughput in units of 10^9 bytes per second, over the bytes that must be moved.
     pub gb_per_s: Decimal,
-    /// The roof's milliseconds over these.
+    /// The roof's time divided by this run's time.
     pub ratio: Decimal,
 }
 
@@ -42,52 +43,52 @@ impl Row {
     ///
     /// # Errors
     ///
-    /// A sentence with the line that cannot be read.
+    /// Returns an error that quotes the line if a line cannot be read.
     pub fn read(text: &str) -> lesson::Result<Vec<Row>> {
         csv::read(text)
     }
 
-    /// Rows as a record.
+    /// Formats rows as a record.
     ///
     /// # Errors
     ///
-    /// None that is known.
+    /// A row can always be written, so no error is known.
     pub fn to_csv(rows: &[Row]) -> lesson::Result<String> {
         Ok(format!("{HEADER}\n{}", csv::rows(rows)?))
     }
 }
 
-/// To what a run is compared.
+/// The roof's time that a run is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beside {
-    /// To the roof's run of the same round.
+pub enum Baseline {
+    /// The roof's run of the same round.
     Round,
-    /// To the median of all of the roof's runs.
+    /// The median of all of the roof's runs.
     Median,
 }
 
-/// What was measured, and where.
+/// The problem and the machine of a measurement.
 #[derive(Debug, Clone)]
 pub struct Measured<'a> {
-    /// The GPU, or the processor in words.
+    /// The GPU, or a description of the processor.
     pub machine: &'a str,
-    /// What the arrays hold.
+    /// The element type of the arrays.
     pub element: ElementType,
-    /// Which computation.
+    /// The pass.
     pub pass: Pass,
-    /// How many sequences, and how long they are.
+    /// The number of sequences and their length.
     pub shape: (usize, usize),
 }
 
 impl Measured<'_> {
-    /// The bytes that have to be read and written.
+    /// Returns the bytes that must be read and written.
     pub fn bytes(&self) -> usize {
         bytes(self.pass, self.shape.0 * self.shape.1, self.element.bytes())
     }
 
-    /// Every run of every engine, round by round, from `times[engine][round]` in milliseconds. The
-    /// first engine is the roof.
-    pub fn rows(&self, engines: &[String], times: &[Vec<f64>], beside: Beside) -> Vec<Row> {
+    /// Makes a row of every run of every engine, round by round, from `times[engine][round]` in
+    /// milliseconds. The first engine must be the roof.
+    pub fn rows(&self, engines: &[String], times: &[Vec<f64>], baseline: Baseline) -> Vec<Row> {
         let Measured { machine, element, pass, shape: (num_seqs, seq_len) } = *self;
         let (date, bytes) = (machine::date(), self.bytes() as f64);
         let roofs = times.first().map_or(&[][..], Vec::as_slice);
@@ -106,7 +107,7 @@ impl Measured<'_> {
         };
         let mut rows = Vec::new();
         for (round, &roof) in roofs.iter().enumerate() {
-            let roof = if beside == Beside::Round { roof } else { typical };
+            let roof = if baseline == Baseline::Round { roof } else { typical };
             let here = engines
                 .iter()
                 .zip(times)
@@ -117,7 +118,7 @@ impl Measured<'_> {
     }
 }
 
-/// The bytes that a pass over arrays of so many elements has to read and write.
+/// Returns the bytes that a pass over arrays of `elements` elements must read and write.
 pub fn bytes(pass: Pass, elements: usize, element_bytes: usize) -> usize {
     pass.arrays() * elements * element_bytes
 }
@@ -127,7 +128,6 @@ mod tests {
     use super::*;
     use lesson::recorded;
 
-    /// What is committed, and what a processor's record looks like.
     #[test]
     fn a_record_is_written_as_it_was_read() {
         let cpu = "2026-11-21,\"Some CPU, 2 cores, linux, AVX2, 1 thread\",f32,forward,roof,1,1024,0.001229,10.00,1.0000\n";
@@ -159,13 +159,13 @@ mod tests {
         };
         let engines = ["roof", "other"].map(String::from);
         let times = [vec![1.0, 2.0, 3.0], vec![4.0, 4.0, 4.0]];
-        let ratios = |beside| -> Vec<f64> {
-            let rows = measured.rows(&engines, &times, beside);
+        let ratios = |baseline| -> Vec<f64> {
+            let rows = measured.rows(&engines, &times, baseline);
             assert_eq!((rows[1].engine.as_str(), rows[1].gb_per_s.value), ("other", 3.0));
             rows.iter().map(|row| row.ratio.value).collect()
         };
-        assert_eq!(ratios(Beside::Round), [1.0, 0.25, 1.0, 0.5, 1.0, 0.75]);
-        assert_eq!(ratios(Beside::Median), [2.0, 0.5, 1.0, 0.5, 2.0 / 3.0, 0.5]);
+        assert_eq!(ratios(Baseline::Round), [1.0, 0.25, 1.0, 0.5, 1.0, 0.75]);
+        assert_eq!(ratios(Baseline::Median), [2.0, 0.5, 1.0, 0.5, 2.0 / 3.0, 0.5]);
         assert_eq!(bytes(Pass::Backward, 1000, 8), 40_000);
     }
 }

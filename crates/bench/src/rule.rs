@@ -1,11 +1,12 @@
-//! From a record of measurements to the rule by which the library picks.
+//! Makes the rule by which the library chooses a kernel from a record of measurements.
 
 use linrec::kernels::{ElementType, KernelChoice, Pass, Tuned};
 
 use crate::log::Line;
 
-/// The finalists of every shape that was measured: of each kernel the fastest configuration, and
-/// the fastest among those that take any rows, that are shipped, and both. Fastest first.
+/// Returns the finalists of every measured shape, the fastest first. The finalists of a kernel are
+/// its fastest configuration, and the fastest among those that support any row length, among those
+/// that are shipped, and among those with both properties.
 pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
     let measured: Vec<Tuned> = lines.iter().filter_map(tuned).collect();
     let mut rule = Vec::new();
@@ -18,8 +19,8 @@ pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
         for line in here {
             let any_rows = line.choice.multiple_of(line.element) == 1;
             let is_shipped = shipped.contains(&line.choice);
-            // It is kept if it is the first of its name among all, or among those that have what it
-            // has.
+            // A line is kept if it is the first of its kernel in one of the groups that it belongs
+            // to.
             let groups =
                 [(true, true), (any_rows, true), (true, is_shipped), (any_rows, is_shipped)]
                     .into_iter()
@@ -36,8 +37,8 @@ pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
     rule
 }
 
-/// The finalists of a record, and what an earlier rule says of kernels and shapes that are not in
-/// it: a record need not repeat all that was ever measured.
+/// Returns the finalists of a record together with the lines of an earlier rule whose kernel and
+/// shape the record lacks. A record need not repeat all earlier measurements.
 pub fn renewed(earlier: &[Tuned], lines: &[Line]) -> Vec<Tuned> {
     let new = finalists(lines);
     let known = |line: &Tuned| {
@@ -46,20 +47,19 @@ pub fn renewed(earlier: &[Tuned], lines: &[Line]) -> Vec<Tuned> {
     };
     let kept = earlier.iter().filter(|line| !known(line));
     let mut all: Vec<Tuned> = new.iter().chain(kept).copied().collect();
-    // Stable, so that lines of one shape which are as fast keep their order.
+    // The sort is stable, so lines of one shape with equal speed keep their order.
     let order = shapes(&all);
     let place = |line: &Tuned| order.iter().position(|shape| *shape == shape_of(line));
     all.sort_by(|a, b| place(a).cmp(&place(b)).then(b.ratio.total_cmp(&a.ratio)));
     all
 }
 
-/// The rule as the file that the library includes.
+/// Formats the rule as the file that the library includes.
 pub fn to_csv(rule: &[Tuned]) -> String {
     let lines: String = rule.iter().map(|line| line.to_csv() + "\n").collect();
     format!("{}\n{lines}", Tuned::HEADER)
 }
 
-/// A line of the record, if it is of a kernel.
 fn tuned(line: &Line) -> Option<Tuned> {
     Some(Tuned {
         element: line.element,
@@ -78,7 +78,6 @@ fn shape_of(line: &Tuned) -> Shape {
     (line.element, line.pass, line.num_seqs, line.seq_len)
 }
 
-/// Every shape, in the order of types, passes, numbers and lengths.
 fn shapes(lines: &[Tuned]) -> Vec<Shape> {
     let mut shapes: Vec<Shape> = Vec::new();
     for element in ElementType::ALL {
@@ -93,7 +92,7 @@ fn shapes(lines: &[Tuned]) -> Vec<Shape> {
     shapes
 }
 
-/// The fastest of a rule at exactly this shape, among the kernels of a name.
+/// Returns the rule's fastest configuration of a named kernel at exactly this shape.
 pub fn best(
     rule: &[Tuned],
     name: &str,
@@ -112,7 +111,7 @@ mod tests {
     use crate::log::tests::line;
 
     #[test]
-    fn of_each_kernel_the_fastest_of_each_kind() {
+    fn finalists_are_the_fastest_of_each_kind() {
         let shape = (13_200, 4096);
         let lines: Vec<Line> = [
             ("roof", 1.0),
@@ -144,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_record_does_not_have_stays_in_the_rule() {
+    fn lines_that_a_record_lacks_stay_in_the_rule() {
         let of = |engine, shape, ratio| line(Pass::Forward, engine, shape, ratio);
         let earlier = finalists(&[
             of("wide:2x128", (1, 1024), 0.5),
@@ -162,7 +161,8 @@ mod tests {
 
     #[test]
     fn the_later_of_two_measurements_does_not_hide_the_other() {
-        // Measured again with more runs: both are in the record, and the kernel appears once.
+        // Measured again with more runs: the record contains both lines, and the rule names the
+        // kernel once.
         let lines = [("ref:64", 0.5), ("ref:64", 0.6)]
             .map(|(engine, ratio)| line(Pass::Forward, engine, (1, 16), ratio));
         assert_eq!(finalists(&lines).len(), 1);

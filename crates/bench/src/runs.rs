@@ -1,4 +1,4 @@
-//! Recorded runs, and their medians.
+//! Recorded runs and their medians.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::row::Row;
 pub struct Run {
     /// Milliseconds.
     pub ms: f64,
-    /// Bytes that have to be moved, per second, in units of 10^9.
+    /// The throughput in units of 10^9 bytes per second, over the bytes that must be moved.
     pub gb_per_s: f64,
-    /// The roof's milliseconds over these, as the record has it.
+    /// The roof's time divided by this run's time, as recorded.
     pub ratio: f64,
 }
 
@@ -39,20 +39,20 @@ impl Runs {
     ///
     /// # Errors
     ///
-    /// A sentence with the line that cannot be read.
+    /// Returns an error that quotes the line if a line cannot be read.
     pub fn read(csv: &str) -> lesson::Result<Runs> {
         Ok(Row::read(csv)?.iter().collect())
     }
 
-    /// Every engine, as the record names it: `roof`, `ref:64`, `pipe:8x64:0` (elements per thread,
-    /// threads, memcode).
+    /// Returns every engine by its name in the record: `roof`, `ref:64`, `pipe:8x64:0` (elements
+    /// per thread, threads, memcode).
     pub fn engines(&self) -> Vec<&str> {
         let mut engines: Vec<&str> = self.0.keys().map(|(engine, _)| engine.as_str()).collect();
         engines.dedup();
         engines
     }
 
-    /// Every length, in order.
+    /// Returns every length, in order.
     pub fn lengths(&self) -> Vec<usize> {
         let mut lengths: Vec<usize> = self.0.keys().map(|&(_, seq_len)| seq_len).collect();
         lengths.sort_unstable();
@@ -60,24 +60,25 @@ impl Runs {
         lengths
     }
 
-    /// The median of each number over the runs of an engine at a length; `None` if there are none.
+    /// Returns the median of each number over the runs of an engine at a length, or `None` if there
+    /// are no runs.
     pub fn median(&self, engine: &str, seq_len: usize) -> Option<Run> {
         self.0.get(&(engine.to_owned(), seq_len)).map(|runs| medians(runs))
     }
 
-    /// How many runs there are of an engine at a length.
+    /// Returns the number of runs of an engine at a length.
     pub fn count(&self, engine: &str, seq_len: usize) -> usize {
         self.0.get(&(engine.to_owned(), seq_len)).map_or(0, Vec::len)
     }
 
-    /// Of some engines the one with the best median ratio at a length, and its medians.
+    /// Returns the wanted engine with the best median ratio at a length, and its medians.
     pub fn best(&self, seq_len: usize, wanted: impl Fn(&str) -> bool) -> Option<(&str, Run)> {
         let here = self.0.iter().filter(|((engine, len), _)| *len == seq_len && wanted(engine));
         let runs = here.map(|((engine, _), runs)| (engine.as_str(), medians(runs)));
         runs.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
     }
 
-    /// The fastest configuration of a kernel that ran at a length, and its medians.
+    /// Returns the fastest configuration of a kernel that ran at a length, and its medians.
     pub fn kernel(&self, name: &str, seq_len: usize) -> Option<(&str, Run)> {
         self.best(seq_len, |engine| {
             engine.split_once(':').is_some_and(|(kernel, _)| kernel == name)
@@ -114,12 +115,12 @@ impl Race {
     ///
     /// # Errors
     ///
-    /// A sentence with the line that cannot be read.
+    /// Returns an error that quotes the line if a line cannot be read.
     pub fn read(csv: &str) -> lesson::Result<Race> {
         Ok(Row::read(csv)?.iter().collect())
     }
 
-    /// The runs of one pass.
+    /// Returns the runs of one pass.
     pub fn of(&self, pass: Pass) -> &Runs {
         match pass {
             Pass::Forward => &self.forward,
@@ -127,34 +128,34 @@ impl Race {
         }
     }
 
-    /// Whether nothing was measured.
+    /// Returns true if nothing was measured.
     pub fn is_empty(&self) -> bool {
         Pass::ALL.iter().all(|&pass| self.of(pass).0.is_empty())
     }
 
-    /// Every length of a pass, in order.
+    /// Returns every length of a pass, in order.
     pub fn lengths(&self, pass: Pass) -> Vec<usize> {
         self.of(pass).lengths()
     }
 
-    /// The medians of an engine's runs at a length.
+    /// Returns the medians of an engine's runs at a length.
     pub fn median(&self, pass: Pass, engine: &str, seq_len: usize) -> Option<Run> {
         self.of(pass).median(engine, seq_len)
     }
 
-    /// How many runs there are of an engine at a length.
+    /// Returns the number of runs of an engine at a length.
     pub fn count(&self, pass: Pass, engine: &str, seq_len: usize) -> usize {
         self.of(pass).count(engine, seq_len)
     }
 
-    /// The fastest of all kernels at a length, and its medians.
+    /// Returns the fastest of all kernels at a length, and its medians.
     pub fn fastest(&self, pass: Pass, seq_len: usize) -> Option<(&str, Run)> {
         let kernels = KernelChoice::families().into_iter();
         let runs = kernels.filter_map(|name| self.kernel(pass, name, seq_len));
         runs.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
     }
 
-    /// The fastest configuration of a kernel that ran at a length, and its medians.
+    /// Returns the fastest configuration of a kernel that ran at a length, and its medians.
     pub fn kernel(&self, pass: Pass, name: &str, seq_len: usize) -> Option<(&str, Run)> {
         self.of(pass).kernel(name, seq_len)
     }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn passes_are_kept_apart() {
+    fn passes_are_separate() {
         let race = Race::read(&csv(&[
             ("forward", "pipe:8x64:0", 16, [3.0, 1.0, 0.5]),
             ("forward", "pipe:8x64:0", 16, [1.0, 9.0, 0.7]),
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_sentence() {
+    fn unreadable_records_are_explained() {
         let error = Runs::read("engine,seq_len,ms,ratio\nroof,1,1,1\n").unwrap_err().to_string();
         assert!(error.contains("missing field"), "{error}");
         let error = Race::read(&format!("{HEADER}\n1,2\n")).unwrap_err().to_string();

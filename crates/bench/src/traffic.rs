@@ -1,36 +1,36 @@
-//! What a profiler counted between the caches and the memory of an H200.
+//! The traffic between the caches and the memory of an H200, as counted by a profiler.
 
 use crate::csv::{Row, Table};
 
-/// Sequences of the recorded runs: 100 for each of the GPU's SMs.
+/// The number of sequences of the recorded runs: 100 for each of the GPU's SMs.
 pub(crate) const NUM_SEQS: u64 = 13_200;
 
-/// One kernel at one length. What moves is in multiples of what the arrays hold: 1 is each sector
+/// The traffic of one kernel at one length. A value of 1 means that each sector of the arrays moved
 /// once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Traffic {
-    /// As in [`crate::runs`].
+    /// The engine, named as in [`crate::runs`].
     pub engine: String,
-    /// Steps of a sequence.
+    /// The length of a sequence, in steps.
     pub seq_len: usize,
-    /// Warps that an SM holds, on average while it works.
+    /// The number of warps on an SM, on average while it works.
     pub warps: f64,
-    /// Of the sectors that are asked for, the part that the L1 caches have, in percent.
+    /// The percentage of requested sectors that the L1 caches contain.
     pub loads_in_l1: f64,
     /// Sectors read from the L2 cache, and from memory, per sector of both inputs.
     pub read: [f64; 2],
     /// Sectors written to the L2 cache, and to memory, per sector of the outputs.
     pub written: [f64; 2],
-    /// How much of the time the L1 caches, the inputs of the L2 cache and the memory are busy, in
-    /// percent.
+    /// The percentage of time that the L1 caches, the inputs of the L2 cache and the memory are
+    /// busy.
     pub busy: [f64; 3],
 }
 
-/// Reads the table that [`ncu::by_shape`](crate::ncu::by_shape) makes.
+/// Reads a table that [`ncu::by_shape`](crate::ncu::by_shape) made.
 ///
 /// # Errors
 ///
-/// A sentence, if a column is missing or a number cannot be read.
+/// Returns an error if a column is missing or a number cannot be read.
 pub fn read(csv: &str) -> lesson::Result<Vec<Traffic>> {
     Table::read(csv)?.rows().map(|row| of(&row)).collect()
 }
@@ -67,8 +67,8 @@ mod tests {
                           l2_input_busy_percent,dram_busy_percent";
 
     #[test]
-    fn what_moves_is_in_multiples_of_the_arrays() {
-        // An array of 13,200 sequences of 8 has as many sectors as sequences.
+    fn traffic_is_in_multiples_of_the_arrays() {
+        // An array of 13,200 sequences of 8 elements has as many sectors as sequences.
         let csv = format!("{HEADER}\npipe:a,8,50,75,26400,39600,844800,211200,1,2,3\n");
         let [row] = &read(&csv).unwrap()[..] else { panic!("one row") };
         assert_eq!((row.engine.as_str(), row.seq_len), ("pipe:a", 8));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_sentence() {
+    fn unreadable_records_are_explained() {
         let error = read("engine,seq_len\nroof,8\n").unwrap_err().to_string();
         assert!(error.contains("`resident_warps_percent`"), "{error}");
         let many = format!("{HEADER}\nroof,8,many,1,1,1,1,1,1,1,1\n");

@@ -1,5 +1,10 @@
-//! `tour tune`: tries the configurations of a kernel, and says which is the fastest at which
-//! length.
+//! `tour tune`: measures the configurations of a kernel and reports the fastest one at each length.
+//!
+//! A sweep takes long and may be stopped, so every measurement is appended to a record ([`Log`]) at
+//! once, and a later run measures only what the record lacks. Configurations are compiled in
+//! parallel, and their results are checked before they are measured: a wrong configuration is no
+//! candidate, however fast. The finalists become the rule by which the library chooses. The tests
+//! at the end of this file sweep on the emulator, including a record that was cut off.
 
 mod measure;
 mod tables;
@@ -14,7 +19,7 @@ use rayon::prelude::*;
 use crate::log::Log;
 use crate::{DeviceChoice, LENGTHS, counted, field, folder, judge, rule, write};
 
-/// What to try.
+/// The command's arguments.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
     /// The kernel
@@ -25,23 +30,23 @@ pub struct Settings {
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     element: ElementType,
 
-    /// Lengths of the sequences; 16 to 65536 in powers of two, 1000 and 4093 if none are given
+    /// Lengths of the sequences; by default 16 to 65536 in powers of two, 1000 and 4093
     #[arg(long, value_name = "L,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     lengths: Vec<u32>,
 
-    /// Numbers of sequences; 100 for each SM if none are given
+    /// Numbers of sequences; by default 100 for each SM
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     sequences: Vec<u32>,
 
-    /// Measurements of each configuration; five times as many where one takes microseconds
+    /// Number of measurements of each configuration; five times as many for a run of microseconds
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 
-    /// Where the record and the tables go; what is in the record is not measured again
+    /// The folder for the record and the tables; what the record contains is not measured again
     #[arg(long, value_name = "FOLDER", default_value = "target/tour/tune")]
     out: PathBuf,
 
-    /// The device: simt, cuda or cuda:1; the first GPU, or else the emulator, if none is given
+    /// The device: simt, cuda or cuda:1; by default the first GPU, or else the emulator
     #[arg(long, value_name = "NAME", default_value_t, hide_default_value = true)]
     device: DeviceChoice,
 }
@@ -58,11 +63,12 @@ impl Settings {
     }
 }
 
-/// Tries a kernel's configurations; whether all of them were right.
+/// Tries a kernel's configurations. Returns true if all of them were right.
 ///
 /// # Errors
 ///
-/// If a file cannot be written, the device fails, or has not enough memory.
+/// Returns an error if a file cannot be written, or the device fails or does not have enough
+/// memory.
 pub fn run(settings: &Settings) -> lesson::Result<bool> {
     let device = settings.device.open()?;
     folder(&settings.out)?;
@@ -115,18 +121,18 @@ impl Job for OnGpu<'_> {
     }
 }
 
-/// Why a configuration is not in the tables.
+/// The reason why a configuration is not in the tables.
 #[derive(Debug, Clone)]
 pub struct Trouble {
     choice: KernelChoice,
-    /// In which pass, if not in both.
+    /// The pass, unless it concerns both.
     pass: Option<Pass>,
     why: String,
     is_wrong: bool,
 }
 
-/// Which configurations are measured at which lengths: those that are worth it, and what is shipped
-/// wherever it can be used, since the library may have to choose among these.
+/// Returns whether a configuration is measured at a length: if it is worth measuring, or if it is
+/// shipped and can be used there, since the library may have to choose it.
 fn wanted(element: ElementType) -> impl Fn(KernelChoice, usize) -> bool {
     let shipped: Vec<KernelChoice> = KernelChoice::shipped(element).collect();
     move |choice, len| {
@@ -135,7 +141,7 @@ fn wanted(element: ElementType) -> impl Fn(KernelChoice, usize) -> bool {
     }
 }
 
-/// Loads, or compiles, every configuration that is worth a measurement somewhere.
+/// Loads or compiles every configuration that is worth measuring at some length.
 fn load<S: Storage>(
     device: &Device,
     kernel: &str,
@@ -168,14 +174,13 @@ fn load<S: Storage>(
     recurrences
 }
 
-/// Those whose results are right; a wrong one is no candidate, however fast.
 fn judged<S: Storage>(
     device: &Device,
     candidates: Vec<Recurrence<S>>,
     trouble: &mut Vec<Trouble>,
 ) -> lesson::Result<Vec<Recurrence<S>>> {
     let progress = lesson::progress(candidates.len(), "checking errors");
-    // What cannot be launched has no error to be checked.
+    // A kernel that cannot be launched has no results to check.
     let refused = |recurrence: &Recurrence<S>| -> Result<Option<(Pass, String)>, linrec::Error> {
         for pass in Pass::ALL {
             if let Some(why) = field::refused(recurrence, pass, (17, 200_000))? {
@@ -255,21 +260,21 @@ mod tests {
         }
     }
 
-    /// The times are the emulator's own and mean nothing; everything around them is as on a GPU.
+    /// The times are the emulator's own and mean nothing; everything else is as on a GPU.
     fn tune(out: &Path) -> bool {
         let (settings, device) = (settings(out), Device::simt());
         dispatch(settings.element, OnGpu { settings: &settings, device: &device }).unwrap()
     }
 
     #[test]
-    fn a_sweep_is_made_once_and_goes_on_where_it_was_cut() {
+    fn a_sweep_is_made_once_and_continues_where_it_was_cut() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.csv");
         assert!(tune(folder.path()));
         let whole = fs::read_to_string(&path).unwrap();
         let lines = crate::log::read(&whole).unwrap();
-        // The roof, the empty kernel and six sizes of a block; two lengths, two passes; five times
-        // one run.
+        // The roof, the empty kernel and six block sizes, at two lengths and in two passes, with
+        // five times one run.
         assert_eq!(lines.len(), 2 * 2 * (2 + 6));
         assert!(lines.iter().all(|line| line.runs.len() == 5 && line.num_seqs == 3));
         let rule = linrec::kernels::Tuned::read(
@@ -292,7 +297,7 @@ mod tests {
             keys.sort();
             keys
         };
-        // Each once: what was cut, and nothing else, was measured again.
+        // The line that was cut off, and nothing else, was measured again.
         assert_eq!(kernels(&again), kernels(&lines));
     }
 

@@ -1,12 +1,12 @@
-//! Taking turns: a round runs everybody once, and then comes the next round.
+//! Measures in turns: in each round, every entrant runs once.
 
-/// What everybody took in every round, `times[entrant][round]`, by `time`, which runs an entrant
-/// once and says how long that took. There is one round more than asked for: the first does not
-/// count, as what is loaded late is loaded in it.
+/// Returns the times of all entrants in every round, as `times[entrant][round]`. `time` runs an
+/// entrant once and returns its time. An additional first round is not counted, because code that
+/// is loaded lazily is loaded in it.
 ///
 /// # Errors
 ///
-/// Those of `time`.
+/// Returns the error of `time`.
 // ANCHOR: rounds
 pub fn in_turns<E>(
     entrants: usize,
@@ -17,7 +17,7 @@ pub fn in_turns<E>(
     for round in 0..=rounds {
         for (entrant, times) in times.iter_mut().enumerate() {
             let taken = time(entrant)?;
-            // The first round is not counted: what is loaded late is loaded.
+            // The first round does not count: it loads what is loaded lazily.
             if round > 0 {
                 times.push(taken);
             }
@@ -27,8 +27,8 @@ pub fn in_turns<E>(
 }
 // ANCHOR_END: rounds
 
-/// How often a problem is run: where a run takes some microseconds, five times as often, since
-/// there the times of launches vary.
+/// Returns the number of runs of a problem: five times `runs` where a run takes microseconds, since
+/// the times of launches vary there.
 pub fn runs_of(runs: usize, bytes: usize) -> usize {
     if bytes < 200_000_000 { 5 * runs } else { runs }
 }
@@ -40,7 +40,7 @@ mod tests {
     use linrec::kernels::Pass;
 
     #[test]
-    fn everybody_runs_once_a_round_and_the_first_does_not_count() {
+    fn every_entrant_runs_once_per_round_and_the_first_does_not_count() {
         let mut order = Vec::new();
         let times = in_turns(2, 3, |entrant| {
             order.push(entrant);

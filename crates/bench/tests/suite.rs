@@ -1,10 +1,10 @@
-//! The tests of this package that need no inside of it. One program: it is linked once.
+//! The tests of this package's public items, in one program so that it is linked once.
 
 #[cfg(unix)]
 mod bundle {
-    //! The bundle's scripts, with programs of this folder in place of the probe, ncu and
-    //! compute-sanitizer. What they say of a real GPU is not tested here; what the scripts make of
-    //! it is.
+    //! Tests the bundle's scripts, with programs of this folder in place of the probe, ncu and
+    //! compute-sanitizer. The output of these tools on a real GPU is not tested here, only what the
+    //! scripts make of it.
 
     use std::fs;
     use std::path::{Path, PathBuf};
@@ -31,13 +31,12 @@ mod bundle {
             .expect("python3 is needed for the tests of the bundle's scripts")
     }
 
-    /// The last line: what the script's step shows in the summary.
+    /// Returns the last line, which the summary shows for the script's step.
     fn last_line(output: &Output) -> String {
         let text = String::from_utf8_lossy(&output.stdout);
         text.lines().last().unwrap_or_default().to_owned()
     }
 
-    /// A table's row whose first cell is `name`.
     fn row(folder: &Path, file: &str, name: &str) -> String {
         let text = fs::read_to_string(folder.join(file)).unwrap();
         let start = format!("{name},");
@@ -55,10 +54,10 @@ mod bundle {
         assert!(line.contains("instruction by instruction in 2 kernels; 0 failures"), "{line}");
         let loads = row(out.path(), "counters.csv", "copies/copy");
         assert!(loads.starts_with("copies/copy,load,8,8,32,32,4.0,yes,a GPU of paper"), "{loads}");
-        // What waits asks as often as it must.
+        // The number of requests of a kernel that polls is not limited.
         let loads = row(out.path(), "counters.csv", "waits/wait");
         assert!(loads.starts_with("waits/wait,load,5,900,5,900,1.0,waits"), "{loads}");
-        // Copies are loads.
+        // An asynchronous copy counts as a load.
         let loads = row(out.path(), "counters.csv", "copies/ahead");
         assert!(loads.starts_with("copies/ahead,load,16,16,256,256,16.0,yes"), "{loads}");
         let single = row(out.path(), "accesses.csv", "copies/copy");
@@ -72,7 +71,7 @@ mod bundle {
     #[test]
     fn both_forms_of_ncu_are_read() {
         let out = tempfile::tempdir().unwrap();
-        // Without the page of single instructions, but each access is the only one of its kind.
+        // The page of single instructions is missing, but each access is the only one of its kind.
         let output = script("counters.py", out.path(), &["--enough", "1"], &[("FAKE_NCU", "wide")]);
         assert!(output.status.success(), "{output:?}");
     }
@@ -100,7 +99,7 @@ mod bundle {
     }
 
     #[test]
-    fn the_sanitizers_table_says_who_finds_what() {
+    fn the_sanitizers_table_shows_what_finds_each_mistake() {
         let out = tempfile::tempdir().unwrap();
         let output = script("sanitize.py", out.path(), &["--seconds", "3"], &[]);
         assert!(output.status.success(), "{output:?}");
@@ -131,9 +130,9 @@ mod bundle {
     }
 
     #[test]
-    fn the_run_script_says_that_there_is_no_gpu_and_knows_its_steps() {
+    fn the_run_script_reports_a_missing_gpu_and_unknown_steps() {
         let out = tempfile::tempdir().unwrap();
-        // A bundle whose probe always fails, as one does where there is no driver.
+        // A bundle whose probe always fails, as it does without a driver.
         let here = out.path().join("bundle");
         fs::create_dir_all(here.join("bin")).unwrap();
         fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("bundle/run"), here.join("run"))
@@ -156,14 +155,14 @@ mod bundle {
     }
 }
 mod candidates {
-    //! Which configurations there are of a kernel, and which of them are worth a measurement at a
-    //! length: each family says it of itself.
+    //! Tests which configurations of a kernel exist and which are worth measuring at a length; each
+    //! kernel family decides this for itself.
 
     use bench::LENGTHS;
     use linrec::kernels::{ElementType, KernelChoice};
 
     #[test]
-    fn every_configuration_is_there_once_and_has_a_name() {
+    fn every_configuration_occurs_once_and_has_a_name() {
         for element in ElementType::ALL {
             for kernel in KernelChoice::families() {
                 let all = KernelChoice::candidates(kernel, element);
@@ -214,7 +213,6 @@ mod candidates {
                 for choice in worth {
                     let pass = linrec::kernels::Pass::Forward;
                     let geometry = choice.geometry(ElementType::F32, pass, 1, len as u64);
-                    // The elements of a thread, and the memcode.
                     let name = choice.to_string();
                     let (elems, rest) = name.split_once('x').unwrap();
                     let memcode = rest.split_once(':').unwrap().1;

@@ -1,5 +1,5 @@
-//! The program of a chapter that lists kernels with a planted mistake, and says what is found in
-//! one.
+//! The command-line program of a chapter that lists kernels with a planted mistake and reports the
+//! mistake that is found in one of them.
 
 use std::process::ExitCode;
 
@@ -8,9 +8,11 @@ use linrec::contract::suspect::{self, Finding};
 
 use crate::output::{self, eprintln, println};
 
-/// The `main` of such a program: of the kernels that should do what one of `twins` does
-/// (`linrec_tile.cu`), the one that the command line names is handed to `examine`; without a name
-/// all are listed.
+/// The `main` function of such a program.
+///
+/// `twins` are the correct kernels (`linrec_tile.cu`); every broken kernel is a copy of a twin with
+/// one mistake. The broken kernel that the command line names is passed to `examine`. Without a
+/// name, the program lists all of them.
 pub fn main(
     twins: &[&str],
     examine: impl FnOnce(&str) -> Result<Option<Finding>, Error>,
@@ -18,17 +20,19 @@ pub fn main(
     let mut broken: Vec<_> =
         twins.iter().flat_map(|twin| suspect::names(twin).map(move |name| (name, twin))).collect();
     broken.sort_unstable();
-    let Some(asked) = std::env::args().nth(1) else {
+    let Some(requested) = std::env::args().nth(1) else {
         println!("Kernels with one mistake each; name one to see what is found:");
         for (name, _) in broken {
             println!("  {name}");
         }
         return output::end(ExitCode::SUCCESS);
     };
-    let name = asked.trim_start_matches("kernels/").trim_start_matches("broken/");
+    let name = requested.trim_start_matches("kernels/").trim_start_matches("broken/");
     let name = name.trim_end_matches(".cu");
     let Some((_, twin)) = broken.into_iter().find(|(broken, _)| *broken == name) else {
-        eprintln!("error: there is no broken kernel `{asked}` here; without a name all are listed");
+        eprintln!(
+            "error: there is no broken kernel `{requested}` here; run without a name to list all"
+        );
         return ExitCode::from(2);
     };
     println!("broken/{name}.cu, which should do what kernels/{twin} does");

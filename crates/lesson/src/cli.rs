@@ -1,4 +1,4 @@
-//! The command line that every chapter's binary has.
+//! The command line of every chapter's binary.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,10 +8,10 @@ use clap::Parser;
 use super::story::Place;
 use super::{Chapter, output, run};
 
-/// How a chapter runs.
+/// The settings of a chapter's run.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Settings {
-    /// Use the sizes of the blog post instead of those that suit a laptop.
+    /// Use the blog post's sizes instead of sizes that suit a laptop.
     #[arg(long)]
     pub full: bool,
 
@@ -19,7 +19,7 @@ pub struct Settings {
     #[arg(long)]
     pub step: bool,
 
-    /// Where figures, tables and records go; every chapter makes a folder in it.
+    /// Write figures, tables and records to this folder; every chapter creates a subfolder in it.
     #[arg(long, value_name = "FOLDER", default_value = "target/tour")]
     pub out: PathBuf,
 }
@@ -30,8 +30,8 @@ struct Cli {
     settings: Settings,
 }
 
-/// A chapter's `main`: runs it; the exit code is 0 if every check passed, 1 if one failed, 2 if the
-/// chapter could not run to its end.
+/// Runs a chapter as the `main` function of its binary. The exit code is 0 if every check passed, 1
+/// if a check failed, and 2 if the chapter could not finish.
 pub fn main(chapter: &'static Chapter) -> ExitCode {
     let command = <Cli as clap::CommandFactory>::command().about(format!(
         "{}: {}",

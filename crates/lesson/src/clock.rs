@@ -1,15 +1,15 @@
-//! How long something took, and text for durations.
+//! Measures how long work takes and formats durations.
 
 use std::time::{Duration, Instant};
 
-/// How long `work` took, with its result.
+/// Runs `work` and returns the time it took together with its result.
 pub fn time<R>(work: impl FnOnce() -> R) -> (Duration, R) {
     let start = Instant::now();
     let result = work();
     (start.elapsed(), result)
 }
 
-/// A duration in the unit that suits it: `812 ns`, `3.41 µs`, `12.0 ms`, `1.25 s`.
+/// Formats a duration in the unit that suits it: `812 ns`, `3.41 µs`, `12.0 ms`, `1.25 s`.
 pub fn text(duration: Duration) -> String {
     let nanos = duration.as_nanos() as f64;
     let (value, unit) = match nanos {

@@ -1,26 +1,26 @@
-//! Writing results so that they are there as a whole or not at all.
+//! Writes results completely or not at all.
 //!
-//! A new file or folder is written beside the old one and then takes its name. So a program that is
-//! ended half-way, or a disk that is full, leaves the old one.
+//! A new file or folder is written next to the old one and then renamed to its name. If the program
+//! is stopped half-way or the disk is full, the old one remains.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Writes a file, replacing one that is there. What is no regular file, a pipe or a device, is
-/// written to itself; behind a link, the file it leads to is replaced.
+/// Writes a file and replaces an existing one. A pipe or a device is written to directly. If the
+/// path is a link, the file that it points to is replaced.
 ///
 /// # Errors
 ///
-/// As [`std::fs::write`]; then the old file is there unchanged.
+/// Fails as [`std::fs::write`] does; the old file is then unchanged.
 pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()> {
     let (path, content) = (path.as_ref(), content.as_ref());
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return fs::write(path, content);
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let unfinished = beside(&path, &format!("{}.new", std::process::id()))?;
+    let unfinished = sibling(&path, &format!("{}.new", std::process::id()))?;
     let written = fs::write(&unfinished, content).and_then(|()| fs::rename(&unfinished, &path));
     if written.is_err() {
         let _ = fs::remove_file(&unfinished);
@@ -28,40 +28,40 @@ pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> io::Result<()
     written
 }
 
-/// Finds out whether [`write()`] can write this file, and changes nothing: a file is made beside it
-/// and removed.
+/// Checks that [`write()`] can write this file without changing it: creates a file next to it and
+/// removes that file again.
 ///
 /// # Errors
 ///
-/// Those that writing would have.
+/// Returns the error that writing would return.
 pub fn can_be_written(path: impl AsRef<Path>) -> io::Result<()> {
     let path = path.as_ref();
     if path.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
     }
-    // A pipe would take the trial for the end of what is written.
+    // Opening and closing a pipe here would signal the end of the data to its reader.
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Ok(());
     }
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let unfinished = beside(&path, &format!("{}.new", std::process::id()))?;
+    let unfinished = sibling(&path, &format!("{}.new", std::process::id()))?;
     fs::write(&unfinished, "").and_then(|()| fs::remove_file(&unfinished))
 }
 
-/// Replaces a folder, or makes it, by what `fill` writes into the folder that it is given. Until
-/// that is complete, and if it fails, the old one stays. One program at a time may replace a
-/// folder.
+/// Creates a folder, or replaces an existing one, with the files that `fill` writes into the folder
+/// it receives. The old folder remains until the new one is complete, and if `fill` fails. Only one
+/// program at a time may replace a folder.
 ///
 /// # Errors
 ///
-/// Those of `fill`, and when a folder cannot be made, renamed or removed.
+/// Returns the error of `fill`, or an error if a folder cannot be created, renamed or removed.
 pub fn replace_folder<E: From<io::Error>>(
     folder: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (new, old) = (beside(folder, "new")?, beside(folder, "old")?);
+    let (new, old) = (sibling(folder, "new")?, sibling(folder, "old")?);
     if !folder.exists() && old.exists() {
-        // An earlier run was ended between the two renames.
+        // An earlier run was stopped between the two renames.
         fs::rename(&old, folder)?;
     }
     for leftover in [&new, &old] {
@@ -88,8 +88,8 @@ fn remove(folder: &Path) -> io::Result<()> {
     if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) }
 }
 
-/// The path beside `path` whose name has `ending` appended.
-fn beside(path: &Path, ending: &str) -> io::Result<PathBuf> {
+/// Returns `path` with `.` and `ending` appended to its last component.
+fn sibling(path: &Path, ending: &str) -> io::Result<PathBuf> {
     let Some(name) = path.file_name() else {
         let what = format!("{} has no name", path.display());
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -104,7 +104,6 @@ fn beside(path: &Path, ending: &str) -> io::Result<PathBuf> {
 mod tests {
     use super::*;
 
-    /// The names in a folder.
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = entries.map(|name| name.into_string().unwrap()).collect();
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_and_nothing_is_left_beside_it() {
+    fn a_file_is_replaced_and_no_temporary_file_remains() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         for text in ["old, and longer", "new"] {
@@ -137,9 +136,10 @@ mod tests {
         assert!(can_be_written(folder.path()).is_err());
     }
 
-    /// Whoever has the old file open goes on reading it: it is replaced and not written to.
+    /// A reader that has the old file open keeps reading it, because the file is replaced and not
+    /// overwritten.
     #[test]
-    fn an_old_file_is_never_half_new() {
+    fn a_reader_of_the_old_file_keeps_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         write(&path, "old").unwrap();
@@ -153,8 +153,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         write(&path, "old").unwrap();
-        // A folder is in the way of what is written first.
-        let unfinished = beside(&path, &format!("{}.new", std::process::id())).unwrap();
+        // A folder blocks the temporary file.
+        let unfinished = sibling(&path, &format!("{}.new", std::process::id())).unwrap();
         fs::create_dir(&unfinished).unwrap();
         assert!(write(&path, "new").is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
@@ -199,9 +199,9 @@ mod tests {
         assert_eq!(names(root.path()), ["results"]);
     }
 
-    /// What runs leave that were ended: while they wrote, and between the two renames.
+    /// Covers the leftovers of runs that were stopped while writing and between the two renames.
     #[test]
-    fn what_an_ended_run_left_is_put_right() {
+    fn leftovers_of_stopped_runs_are_repaired() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("results");
         for leftover in ["results.new", "results.old"] {

@@ -1,8 +1,8 @@
-//! What the tutorial's chapters share: narration, tables, checks, figures and the record of a run.
+//! Shared by the tutorial's chapters: narration, tables, checks, figures and the record of a run.
 //!
-//! A chapter is a [`Chapter`]: a number, a name and a function that tells its story through a
+//! A chapter is a [`Chapter`]: a number, a name and a function that narrates its story through a
 //! [`Lesson`]. The same function serves the chapter's own binary ([`main`]), the tour that runs all
-//! of them, and `cargo xtask record`, which keeps a run's record beside the chapter's page.
+//! chapters, and `cargo xtask record`, which saves a run's record next to the chapter's page.
 //!
 //! ```no_run
 //! use lesson::{self, Chapter, Kind, Lesson};
@@ -24,9 +24,9 @@
 //! }
 //! ```
 //!
-//! A run leaves in `target/tour/NN-name/` its figures (SVG), its tables (CSV), its transcript
-//! (`output.txt`, with an anchor around each step) and [`run.json`](Record). [`recorded`] reads
-//! what is kept of runs and of other machines.
+//! A run writes its figures (SVG), its tables (CSV), its transcript (`output.txt`, with an anchor
+//! around each step) and [`run.json`](Record) to `target/tour/NN-name/`. [`recorded`] reads the
+//! saved records of runs and of other machines.
 
 pub mod broken;
 mod cli;
@@ -49,28 +49,28 @@ pub use record::{Check, Figure, Record, RecordedTable, Value};
 pub use story::Lesson;
 pub use table::Table;
 
-/// What a chapter's function returns.
+/// The result of a chapter's function.
 pub type Result<T = ()> = std::result::Result<T, Error>;
 
-/// Whatever kept a chapter from finishing, as a sentence.
+/// The error that prevented a chapter from finishing; its text is a sentence.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A chapter of the tutorial.
 #[derive(Debug, Clone, Copy)]
 pub struct Chapter {
-    /// Its number, the same for page, crate, notebook and figures; 0 in the appendix, where folders
-    /// have none.
+    /// The chapter's number, which its page, crate, notebook and figures share. It is 0 for the
+    /// appendix, whose folders have no number.
     pub number: u8,
-    /// The name of its folder, such as `01-sequential-loop`.
+    /// The name of the chapter's folder, such as `01-sequential-loop`.
     pub slug: &'static str,
-    /// Its title, as on the page.
+    /// The chapter's title, as on its page.
     pub title: &'static str,
-    /// Tells its story.
+    /// The function that narrates the chapter.
     pub run: fn(&mut Lesson) -> Result,
 }
 
-/// The chapter that the calling package is: the package is called `ch` and the folder's name, and
-/// its description is the title.
+/// Makes a [`Chapter`] of the calling package. The package's name must be `ch` followed by the
+/// folder's name, and its description is the title.
 #[macro_export]
 macro_rules! chapter {
     ($run:path) => {
@@ -93,13 +93,14 @@ impl Chapter {
     }
 }
 
-/// Whether something depends on the clock. What is computed comes out the same on every run, and is
-/// compared with the committed record; what is timed does not, and is not.
+/// The kind of a recorded value, table or figure. Computed results are the same in every run and
+/// are compared with the committed record. Timed results differ from run to run and are not
+/// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Computed: it comes out alike on every run.
+    /// The result is the same in every run.
     Computed,
-    /// Depends on the machine and the moment.
+    /// The result depends on the machine and on the moment.
     Timed,
 }
 
@@ -107,17 +108,17 @@ pub enum Kind {
 ///
 /// # Errors
 ///
-/// The chapter's own, or that the output folder cannot be written.
+/// Returns the chapter's own error, or an error if the output folder cannot be written.
 pub fn run(chapter: &Chapter, settings: &Settings) -> Result<Record> {
     tell(chapter.number, chapter.slug, chapter.title, settings, chapter.run)
 }
 
-/// Tells a story that is not a plain function, under a number, a folder's name and a title, and
-/// writes its record to the output folder.
+/// Runs a story that is a closure under a number, a folder name and a title, and writes its record
+/// to the output folder.
 ///
 /// # Errors
 ///
-/// The story's own, or that the output folder cannot be written.
+/// Returns the story's own error, or an error if the output folder cannot be written.
 pub fn tell(
     number: u8,
     slug: &str,

@@ -1,15 +1,15 @@
-//! What machine this is, and what day: the two things that every record says.
+//! Today's date and a description of this machine, which every record contains.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The machine in words: processor, number of cores, operating system.
+/// Describes the machine: processor, number of cores, operating system.
 pub fn describe() -> String {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let plural = if cores == 1 { "" } else { "s" };
     format!("{}, {cores} core{plural}, {}", processor(), std::env::consts::OS)
 }
 
-/// The processor's name where the system tells it (Linux), else its architecture.
+/// Returns the processor's name where the system publishes it (Linux), otherwise the architecture.
 fn processor() -> String {
     let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
@@ -17,16 +17,16 @@ fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |name| name.trim().to_owned())
 }
 
-/// Today's date in UTC, as `2026-11-21`.
+/// Returns today's date in UTC, as `2026-11-21`.
 pub fn date() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     civil_date(seconds / 86_400)
 }
 
-/// The date of a day counted from 1970-01-01 in the Gregorian calendar.
+/// Converts a number of days since 1970-01-01 to a date in the Gregorian calendar.
 ///
-/// Years are counted from March, so that the leap day is a year's last: then whole years, and
-/// months of 153 days in five, can be divided out of the days since 0000-03-01.
+/// Years are counted from March so that the leap day is the last day of a year. Whole years, and
+/// months of 153 days in five, can then be divided out of the days since 0000-03-01.
 fn civil_date(days_since_1970: u64) -> String {
     const DAYS_BEFORE_1970: u64 = 719_468;
     const DAYS_IN_400_YEARS: u64 = 146_097;

@@ -1,31 +1,31 @@
-//! The record of a run: what the book's pages and the tour's summary are made from.
+//! The record of a run, from which the book's pages and the tour's summary are made.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a chapter's run did, as written to `run.json`.
+/// The record of a chapter's run, as written to `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The chapter's folder, such as `01-sequential-loop`.
     pub chapter: String,
-    /// Its number.
+    /// The chapter's number.
     pub number: u8,
-    /// Its title.
+    /// The chapter's title.
     pub title: String,
-    /// The engine or engines that it ran.
+    /// The engine or engines that ran.
     pub engine: String,
     /// The command that repeats the run.
     pub command: String,
-    /// The machine it ran on.
+    /// The machine of the run.
     pub machine: String,
-    /// The day it ran, as `2026-11-21` (UTC).
+    /// The day of the run, as `2026-11-21` (UTC).
     pub date: String,
-    /// How long it took.
+    /// The duration of the run in seconds.
     pub seconds: f64,
-    /// Whether it ran at the post's sizes.
+    /// True if the run used the post's sizes.
     pub full: bool,
-    /// Named numbers that the page quotes.
+    /// The named values that the page quotes.
     pub values: BTreeMap<String, Value>,
     /// The checks, in order.
     pub checks: Vec<Check>,
@@ -38,49 +38,49 @@ pub struct Record {
 /// A number or word that the page quotes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Value {
-    /// As it is printed.
+    /// The value as printed.
     pub text: String,
-    /// Whether it depends on the clock.
+    /// True if the value depends on the clock.
     pub timing: bool,
 }
 
 /// A check: it passes if `value ≤ limit`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was checked.
+    /// The property that was checked.
     pub name: String,
-    /// What was measured; `null` in JSON where it is not a number.
+    /// The measured value; `null` in JSON if it is not a number.
     pub value: Option<f64>,
     /// The largest value that passes.
     pub limit: f64,
-    /// Whether it passed.
+    /// True if the check passed.
     pub pass: bool,
 }
 
-/// A figure that was written.
+/// A figure that the run wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// Its file in the chapter's output folder.
+    /// The file name in the chapter's output folder.
     pub file: String,
-    /// What it shows.
+    /// The figure's title.
     pub title: String,
-    /// Whether it depends on the clock.
+    /// True if the figure depends on the clock.
     pub timing: bool,
 }
 
-/// A table that was shown, and written as CSV.
+/// A table that the run showed and wrote as CSV.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedTable {
-    /// Its file in the chapter's output folder.
+    /// The file name in the chapter's output folder.
     pub file: String,
-    /// Whether it depends on the clock.
+    /// True if the table depends on the clock.
     pub timing: bool,
-    /// The lines of that file: what is kept of a run has the tables here alone.
+    /// The lines of the file. A committed record contains tables only here, not as files.
     pub rows: Vec<String>,
 }
 
 impl Record {
-    /// Whether every check passed.
+    /// Returns true if every check passed.
     pub fn passed(&self) -> bool {
         self.checks.iter().all(|check| check.pass)
     }

@@ -1,9 +1,8 @@
-//! Reading what is kept of runs and of other machines: tables in a JSON file, and long ones
-//! compressed.
+//! Reads saved records of runs and of other machines: tables in a JSON file, and compressed tables.
 //!
-//! A chapter's `results/run.json` has the tables of its run, and a `tables.json` those of a GPU,
-//! say, beside which long ones lie compressed by gzip. `cargo xtask pack` writes these from CSV
-//! files.
+//! A chapter's `results/run.json` contains the tables of its run. A `tables.json` contains tables of
+//! a GPU, for example; long tables are next to it, compressed by gzip. `cargo xtask pack` makes these
+//! files from CSV files.
 
 use std::io::Read;
 
@@ -23,11 +22,11 @@ struct Table {
     rows: Vec<String>,
 }
 
-/// The table `file` of those in `json`, as CSV.
+/// Returns the table `file` of a record in JSON as CSV.
 ///
 /// # Errors
 ///
-/// If `json` is no record with tables, or has none of that name.
+/// Returns an error if `json` is not a record with tables, or has no table of this name.
 pub fn table(json: &str, file: &str) -> Result<String> {
     let Tables { tables } = serde_json::from_str(json)?;
     match tables.into_iter().find(|table| table.file == file) {
@@ -36,11 +35,11 @@ pub fn table(json: &str, file: &str) -> Result<String> {
     }
 }
 
-/// The text that was compressed by gzip.
+/// Decompresses text that was compressed by gzip.
 ///
 /// # Errors
 ///
-/// If the bytes are no such text.
+/// Returns an error if the bytes are not compressed text.
 pub fn text(gzip: &[u8]) -> Result<String> {
     let mut text = String::new();
     GzDecoder::new(gzip).read_to_string(&mut text)?;
@@ -61,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gzip_is_an_error() {
+    fn bytes_that_are_not_gzip_are_an_error() {
         assert!(text(b"length,ms\n").is_err());
     }
 }

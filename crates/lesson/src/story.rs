@@ -1,4 +1,10 @@
-//! The teller of a chapter's story: prints it, keeps it, and records what it showed.
+//! Narrates a chapter: prints its story, keeps a transcript, and records its results.
+//!
+//! Everything that a chapter shows passes through a [`Lesson`]. Each call prints to the terminal,
+//! appends to the transcript that the book's pages include, and adds to the [`Record`] that the
+//! gate compares with the committed one. A failed check does not stop the story, so that one run
+//! reports all failures. The small functions are tested at the end of this file; whole stories are
+//! tested by `cargo xtask record --check`.
 
 use std::fmt::Display;
 use std::fs;
@@ -12,8 +18,8 @@ use super::{clock, files, machine, output};
 /// The width of a line of narration.
 const WIDTH: usize = 84;
 
-/// A chapter's run: what it says goes to the terminal and into the transcript, what it finds into
-/// the [`Record`].
+/// A chapter's run. Its narration goes to the terminal and to the transcript, its results to the
+/// [`Record`].
 #[derive(Debug)]
 pub struct Lesson {
     place: Place,
@@ -26,7 +32,7 @@ pub struct Lesson {
     record: Record,
 }
 
-/// Where in the book a run belongs.
+/// The part of the book that a run belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Chapter(u8),
@@ -34,7 +40,8 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The appendix is what has neither a number nor a folder that begins with one.
+    /// Returns the place of a folder. A folder with neither a number nor a leading digit belongs to
+    /// the appendix.
     pub(super) fn of(number: u8, slug: &str) -> Self {
         match number {
             0 if !slug.starts_with(|c: char| c.is_ascii_digit()) => Place::Appendix,
@@ -49,7 +56,7 @@ impl Place {
         }
     }
 
-    /// What its steps' numbers begin with.
+    /// Returns the prefix of its steps' numbers.
     fn letter(self) -> String {
         match self {
             Place::Chapter(number) => number.to_string(),
@@ -103,31 +110,31 @@ impl Lesson {
         Ok(lesson)
     }
 
-    /// `full` if the post's sizes were asked for, else `laptop`.
+    /// Returns `full` if the post's sizes were requested, else `laptop`.
     pub fn size<T>(&self, laptop: T, full: T) -> T {
         if self.record.full { full } else { laptop }
     }
 
-    /// Says which engine or engines this chapter runs, for the tour's table.
+    /// Sets the engine or engines that this chapter runs, for the tour's table.
     pub fn engine(&mut self, name: &str) {
         name.clone_into(&mut self.record.engine);
     }
 
-    /// Says which command repeats this run, where it is not the chapter's own.
+    /// Sets the command that repeats this run, if it is not the chapter's own command.
     pub fn command(&mut self, command: &str) {
         command.clone_into(&mut self.record.command);
     }
 
-    /// Begins a step: a heading, and with `--step` a pause before it. The page includes the step's
-    /// output by its `key`.
+    /// Begins a step with a heading, after a pause if `--step` was given. The page includes the
+    /// step's output by its `key`.
     ///
     /// # Errors
     ///
-    /// If the terminal cannot be read while waiting.
+    /// Returns an error if the terminal cannot be read while waiting.
     pub fn step(&mut self, key: &'static str, title: &str) -> Result {
         self.end_step();
         if self.wait && self.steps > 0 {
-            let _ = write!(io::stderr(), "\n[Enter] goes on ");
+            let _ = write!(io::stderr(), "\n[Enter] continues ");
             io::stdin().lock().read_line(&mut String::new())?;
         }
         self.steps += 1;
@@ -147,18 +154,18 @@ impl Lesson {
         }
     }
 
-    /// Says a paragraph, wrapped to the width of a page.
+    /// Prints a paragraph, wrapped to the width of a page.
     pub fn say(&mut self, text: &str) {
         self.print(&format!("\n{}\n", wrap(text, WIDTH)));
     }
 
-    /// Shows lines as they are, indented.
+    /// Prints lines unchanged but indented.
     pub fn show(&mut self, text: impl Display) {
         let lines: String = text.to_string().lines().map(|line| format!("  {line}\n")).collect();
         self.print(&format!("\n{lines}"));
     }
 
-    /// Shows a long sentence that the code itself has said, an error say, in indented lines.
+    /// Prints a long sentence that the code itself produced, such as an error, in indented lines.
     pub fn quote(&mut self, sentence: &str) {
         self.show(wrap(sentence, WIDTH - 4));
     }
@@ -167,7 +174,7 @@ impl Lesson {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn table(&mut self, file: &str, kind: Kind, table: &Table) -> Result {
         self.show(table.to_text());
         let csv = table.to_csv();
@@ -177,11 +184,11 @@ impl Lesson {
         Ok(())
     }
 
-    /// Writes a figure; `svg` is made by [`plot`](super::plot).
+    /// Writes a figure; [`plot`](super::plot) makes the `svg`.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn figure(&mut self, file: &str, title: &str, kind: Kind, svg: &str) -> Result {
         self.write(file, svg)?;
         self.print(&format!("\n  figure  {title}: {}\n", self.folder.join(file).display()));
@@ -190,10 +197,10 @@ impl Lesson {
         Ok(())
     }
 
-    /// Checks that `value ≤ limit` and says so. A failed check does not end the chapter, but the
-    /// exit code will tell.
+    /// Checks that `value ≤ limit` and prints the outcome. A failed check does not end the chapter,
+    /// but it makes the exit code 1.
     pub fn check(&mut self, name: &str, value: f64, limit: f64) -> bool {
-        // Written so that NaN fails.
+        // This comparison makes NaN fail.
         let pass = value <= limit;
         let (mark, relation) = if pass { ("ok  ", "≤") } else { ("FAIL", ">") };
         let numbers = format!("{} {relation} {}", number(value), number(limit));
@@ -203,7 +210,7 @@ impl Lesson {
         pass
     }
 
-    /// Keeps a number for the page to quote.
+    /// Records a value for the page to quote.
     pub fn value(&mut self, key: &str, text: impl Display, kind: Kind) {
         let value = Value { text: text.to_string(), timing: kind == Kind::Timed };
         self.record.values.insert(key.to_owned(), value);
@@ -225,7 +232,7 @@ impl Lesson {
         Ok(self.record)
     }
 
-    /// Prints to the terminal and keeps the text.
+    /// Prints to the terminal and appends to the transcript.
     fn print(&mut self, text: &str) {
         self.transcript += text;
         output::print(format_args!("{text}"));
@@ -239,7 +246,7 @@ impl Lesson {
     }
 }
 
-/// A number for a check: short, exact where it is small and whole.
+/// Formats a number for a check: short, but exact if it is small and whole.
 fn number(value: f64) -> String {
     let plain = value == 0.0 || (1e-3..1e6).contains(&value.abs());
     match plain {
@@ -275,7 +282,7 @@ mod tests {
     use super::{Place, number, wrap};
 
     #[test]
-    fn what_has_no_number_is_the_appendix() {
+    fn folders_without_a_number_are_the_appendix() {
         let names = [(0, "00-start-here"), (9, "bench"), (0, "special-functions")]
             .map(|(number, slug)| Place::of(number, slug).name());
         assert_eq!(names, ["Chapter 0", "Chapter 9", "Appendix"]);

@@ -1,6 +1,6 @@
 //! Tables, for the terminal and as CSV.
 
-/// A table: a header and rows of text.
+/// A table of text cells: a header and rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     header: Vec<String>,
@@ -8,29 +8,29 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table with these column names.
+    /// Makes an empty table with these column names.
     pub fn new<S: Into<String>>(header: impl IntoIterator<Item = S>) -> Self {
         Table { header: header.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row; missing cells stay empty.
+    /// Adds a row; missing cells are empty.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let mut row: Vec<String> = cells.into_iter().map(Into::into).collect();
         row.resize(self.header.len(), String::new());
         self.rows.push(row);
     }
 
-    /// The columns' names.
+    /// Returns the columns' names.
     pub fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// The cells, row after row.
+    /// Returns the cells, row by row.
     pub fn rows(&self) -> impl Iterator<Item = &[String]> {
         self.rows.iter().map(Vec::as_slice)
     }
 
-    /// The table for a terminal: numbers to the right, words to the left.
+    /// Formats the table for a terminal: numbers are aligned right, words left.
     pub fn to_text(&self) -> String {
         let widths: Vec<usize> = (0..self.header.len()).map(|column| self.width(column)).collect();
         let numeric: Vec<bool> = (0..self.header.len()).map(|c| self.is_numeric(c)).collect();
@@ -45,7 +45,7 @@ impl Table {
         format!("{}{rule}\n{body}", line(&self.header))
     }
 
-    /// The table as CSV (RFC 4180).
+    /// Formats the table as CSV (RFC 4180).
     pub fn to_csv(&self) -> String {
         let quote = |cell: &String| match cell.contains([',', '"', '\n']) {
             true => format!("\"{}\"", cell.replace('"', "\"\"")),
@@ -65,7 +65,7 @@ impl Table {
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 
-    /// Whether every cell is empty, a dash, or begins with a number (a unit may follow).
+    /// Returns true if every cell is empty, a dash, or begins with a number (a unit may follow).
     fn is_numeric(&self, column: usize) -> bool {
         let number = |cell: &String| match cell.split_whitespace().next() {
             None | Some("–") => true,

@@ -1,5 +1,10 @@
-//! The recurrence as an operation of burn's, with gradients of any order: a gate learns how fast to
-//! forget.
+//! Adds the recurrence to burn as an operation with gradients of any order. As an example, a gate
+//! learns how fast to forget.
+//!
+//! The operation is a trait that burn's backends implement, [`Recurrence`]: for plain tensors by
+//! the library, and for `Autodiff` with a backward pass that consists of the same operation. Since
+//! that holds for an `Autodiff` of an `Autodiff` as well, gradients have gradients. `main` compares
+//! first and second derivatives with the library and with finite differences before it trains.
 //!
 //! ```console
 //! cargo run --release --manifest-path examples/burn/Cargo.toml
@@ -19,13 +24,14 @@ use burn_tensor::{Distribution, Tensor, TensorPrimitive, activation};
 use linrec::{Direction, Element, Options, forward_along};
 use ndarray::{ArcArray, Array2, ArrayViewD, Axis, IxDyn};
 
-/// Backends that compute the recurrence.
+/// A backend that computes the recurrence.
 trait Recurrence: Backend {
-    /// `y[l] = y[l-1] c[l] + x[l]` along the last axis, of inputs and coefficients of one shape.
+    /// Computes `y[l] = y[l-1] c[l] + x[l]` along the last axis; inputs and coefficients have one
+    /// shape.
     ///
     /// # Panics
     ///
-    /// As burn's operations do, when the shapes or types differ, or when there is no axis.
+    /// Panics as burn's operations do if the shapes or types differ, or if there is no axis.
     fn linrec(
         inputs: FloatTensor<Self>,
         coeffs: FloatTensor<Self>,
@@ -33,7 +39,7 @@ trait Recurrence: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The recurrence along the last axis.
+/// Computes the recurrence along the last axis.
 fn linrec<B: Recurrence, const D: usize>(
     inputs: Tensor<B, D>,
     coeffs: Tensor<B, D>,
@@ -61,7 +67,7 @@ impl Recurrence for NdArray {
     }
 }
 
-/// The outputs of tensors that are read where they lie.
+/// Computes the outputs without copying the tensors.
 fn compute<T: Element>(
     inputs: ArrayViewD<T>,
     coeffs: ArrayViewD<T>,
@@ -75,8 +81,8 @@ fn compute<T: Element>(
     }
 }
 
-/// With gradients, for any backend that computes the recurrence: for one that has gradients itself
-/// too, and so of any order.
+/// Adds gradients to any backend that computes the recurrence. That backend may have gradients
+/// itself, so gradients of any order are possible.
 impl<B: Recurrence, C: CheckpointStrategy> Recurrence for Autodiff<B, C> {
     fn linrec(
         inputs: FloatTensor<Self>,
@@ -95,17 +101,17 @@ impl<B: Recurrence, C: CheckpointStrategy> Recurrence for Autodiff<B, C> {
 }
 
 // ANCHOR: backward
-/// What is asked for the gradients of a recurrence.
+/// The backward step of a recurrence.
 #[derive(Debug)]
 struct Step;
 
 impl<B: Recurrence> Backward<B, 2> for Step {
-    /// Coefficients, outputs, and the direction they were computed in.
+    /// The coefficients, the outputs, and the direction in which they were computed.
     type State = (FloatTensor<B>, FloatTensor<B>, Direction);
 
-    /// Made of the operation itself, in the other direction: the gradient by the inputs is a walk
-    /// from the end with each step's coefficient taken from the step behind it, that by the
-    /// coefficients its product with the output before.
+    /// Uses the operation itself in the other direction. The gradient of the inputs is a walk from
+    /// the end that takes each step's coefficient from the next step; the gradient of the
+    /// coefficients is its product with the previous output.
     fn backward(
         self,
         ops: Ops<Self::State, 2>,
@@ -125,7 +131,7 @@ impl<B: Recurrence> Backward<B, 2> for Step {
 }
 // ANCHOR_END: backward
 
-/// Sequences one step later in a direction, behind zeros.
+/// Shifts sequences by one step in a direction and fills with zeros.
 fn shifted<B: Backend>(sequences: FloatTensor<B>, direction: Direction) -> FloatTensor<B> {
     let shape = sequences.shape();
     let last = shape.num_dims() - 1;
@@ -153,8 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Cpu::seed(&device, 18);
     compare()?;
 
-    // What is to be learned: averages of noise that keep 0.9, 0.7 and 0.5 of themselves in each
-    // step.
+    // The targets: averages of noise that keep 0.9, 0.7 and 0.5 of themselves in each step.
     let noise = Tensor::<Cpu, 2>::random([3, 500], Distribution::Normal(0.0, 1.0), &device);
     let kept = Tensor::<Cpu, 2>::from_floats([[0.9], [0.7], [0.5]], &device).expand([3, 500]);
     let wanted = linrec(noise.clone(), kept, Direction::Forward);
@@ -178,8 +183,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Compares the gradients with those of the library's backward pass, and a gradient's own gradient
-/// with differences.
+/// Compares the gradients with the library's backward pass, and a second derivative with finite
+/// differences.
 fn compare() -> Result<(), Box<dyn Error>> {
     let device = Default::default();
     let shape = [4, 300];
@@ -208,8 +213,8 @@ fn compare() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    // The slope of the gradient by the coefficients, weighted once more, along a line: by burn, and
-    // by two points on the line.
+    // The weighted gradient with respect to the coefficients, differentiated along a line: by burn,
+    // and from two points on the line.
     let (again, line) = (random(-1.0, 1.0), random(-1.0, 1.0));
     let weighted = |coeffs: &Tensor<NdArray, 2>| -> Result<f64, Box<dyn Error>> {
         let (_, dc) = gradients::<NdArray>(&inputs, coeffs, &weights, direction)?;
@@ -222,8 +227,8 @@ fn compare() -> Result<(), Box<dyn Error>> {
     let slope = tracked.grad(&of).ok_or("there is no gradient of the gradient")?;
     let parts = slope * line.clone();
     let (scale, slope) = (scalar(parts.clone().abs())?, scalar(parts)?);
-    // By Taylor's theorem a slope by differences is off by about step², and by rounding errors over
-    // step.
+    // By Taylor's theorem, a finite difference is off by about step², and by rounding errors
+    // divided by step.
     let step = 1e-5;
     let [up, down] = [step, -step].map(|step| weighted(&(coeffs.clone() + line.clone() * step)));
     let differences = (up? - down?) / (2.0 * step);
@@ -234,8 +239,8 @@ fn compare() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The gradients of the sum of weighted outputs by inputs and coefficients, on the backend that the
-/// tensors are on.
+/// Returns the gradients of the sum of weighted outputs with respect to inputs and coefficients, on
+/// the tensors' backend.
 fn gradients<B: Recurrence>(
     inputs: &Tensor<B, 2>,
     coeffs: &Tensor<B, 2>,

@@ -1,4 +1,5 @@
-//! The recurrence as an operation of candle's, with gradients: a gate learns how fast to forget.
+//! Adds the recurrence to candle as an operation with gradients. As an example, a gate learns how
+//! fast to forget.
 //!
 //! ```console
 //! cargo run --release --manifest-path examples/candle/Cargo.toml
@@ -12,11 +13,11 @@ use candle_core::{
 use linrec::{Direction, Element, Options, forward_along};
 use ndarray::{ArrayViewD, Axis, IxDyn, ShapeBuilder};
 
-/// `y[l] = y[l-1] c[l] + x[l]` along the last axis, of inputs and coefficients of one shape, on the
-/// CPU.
+/// Computes `y[l] = y[l-1] c[l] + x[l]` along the last axis on the CPU; inputs and coefficients
+/// have one shape.
 struct Recurrence(Direction);
 
-/// The recurrence along the last axis.
+/// Computes the recurrence along the last axis.
 fn linrec(inputs: &Tensor, coeffs: &Tensor, direction: Direction) -> Result<Tensor> {
     inputs.apply_op2(coeffs, Recurrence(direction))
 }
@@ -41,9 +42,9 @@ impl CustomOp2 for Recurrence {
         }
     }
 
-    /// Made of the operation itself, in the other direction: the gradient by the inputs is a walk
-    /// from the end with each step's coefficient taken from the step behind it, that by the
-    /// coefficients its product with the output before.
+    /// Uses the operation itself in the other direction. The gradient of the inputs is a walk from
+    /// the end that takes each step's coefficient from the next step; the gradient of the
+    /// coefficients is its product with the previous output.
     fn bwd(
         &self,
         _inputs: &Tensor,
@@ -79,13 +80,13 @@ impl Recurrence {
     }
 }
 
-/// A tensor's elements where they lie, with its strides.
+/// Views a tensor's elements in place, with its strides.
 fn view<'a, T>(elements: &'a [T], layout: &Layout) -> Result<ArrayViewD<'a, T>> {
     let shape = IxDyn(layout.dims()).strides(IxDyn(layout.stride()));
     ArrayViewD::from_shape(shape, &elements[layout.start_offset()..]).map_err(Error::wrap)
 }
 
-/// Sequences one step later in a direction, behind zeros.
+/// Shifts sequences by one step in a direction and fills with zeros.
 fn shifted(sequences: &Tensor, direction: Direction) -> Result<Tensor> {
     let last = sequences.rank() - 1;
     let len = sequences.dim(last)?;
@@ -103,8 +104,7 @@ fn main() -> Result<()> {
     let device = Device::Cpu;
     compare(&device)?;
 
-    // What is to be learned: averages of noise that keep 0.9, 0.7 and 0.5 of themselves in each
-    // step.
+    // The targets: averages of noise that keep 0.9, 0.7 and 0.5 of themselves in each step.
     let noise = Tensor::randn(0f32, 1.0, (3, 500), &device)?;
     let kept = Tensor::new(&[[0.9f32], [0.7], [0.5]], &device)?.broadcast_as((3, 500))?;
     let wanted = linrec(&noise, &kept, Direction::Forward)?;
@@ -128,8 +128,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Compares the gradients with those of the library's backward pass, for a tensor whose rows lie
-/// crosswise.
+/// Compares the gradients with the library's backward pass, for a tensor whose rows are not
+/// contiguous.
 fn compare(device: &Device) -> Result<()> {
     let shape = (4, 300);
     let inputs = Var::randn_f64(0.0, 1.0, shape, DType::F64, device)?;

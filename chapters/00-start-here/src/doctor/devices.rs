@@ -1,4 +1,5 @@
-//! The devices of this machine: what was found, what was not and why, and whether the kernels work.
+//! Examines the devices of this machine: finds them, explains what is missing, and tries the
+//! kernels.
 
 use lesson::output::println;
 use lesson::{Table, clock};
@@ -8,7 +9,8 @@ use linrec::kernels::KernelChoice;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// Adds what was found to the table; returns the reasons for what was not, as sentences.
+/// Adds everything that was found to the table. Returns the reasons for everything that was not, as
+/// sentences.
 pub fn look(table: &mut Table) -> Vec<String> {
     let mut missing = Vec::new();
     match driver() {
@@ -59,7 +61,8 @@ pub fn look(table: &mut Table) -> Vec<String> {
     missing
 }
 
-/// Runs the reference kernel on every device against the reference; whether all is well.
+/// Runs the reference kernel on every device and compares it with the reference. Returns true if
+/// all results are right.
 pub fn try_kernels() -> bool {
     let mut passed = true;
     for device in Device::all() {

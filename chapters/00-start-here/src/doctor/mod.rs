@@ -1,4 +1,4 @@
-//! `tour doctor`: what this machine offers, and whether the library works on it.
+//! `tour doctor`: reports what this machine offers and whether the library works on it.
 
 mod devices;
 
@@ -10,15 +10,14 @@ use lesson::{Table, clock, machine};
 use linrec::contract::{self, Domain, golden};
 use linrec::cpu::Cpu;
 
-/// The agreement with the golden data that double precision must reach.
 const GOLDEN_LIMIT: f64 = 1e-12;
 
-/// Looks, tries, and prints a table; the exit code is 1 if the library's results are wrong here.
-/// What is merely not there is explained.
+/// Prints a table of this machine and tries the library. The exit code is 1 if the library's
+/// results are wrong here. Missing parts are explained but are no failure.
 ///
 /// # Errors
 ///
-/// If the golden data inside the program cannot be read.
+/// Returns an error if the golden data inside the program cannot be read.
 pub fn run() -> lesson::Result<ExitCode> {
     let mut table = Table::new(["what", "found"]);
     table.row(["machine", &machine::describe()]);
@@ -37,7 +36,7 @@ pub fn run() -> lesson::Result<ExitCode> {
 
     println!("Trying the library (some seconds) ...");
     let (elapsed, report) = clock::time(|| {
-        // Without the longest sequences the table takes a second instead of ten.
+        // Without the longest sequences, these cases take a second instead of ten.
         let domain = Domain { max_len: 5000, levels: Domain::tree_levels, ..Domain::default() };
         contract::run::<f32>(&Cpu::new(), &domain)
     });
@@ -61,14 +60,14 @@ pub fn run() -> lesson::Result<ExitCode> {
     }
 }
 
-/// The version of the Rust compiler on the path; this program does not need it any more.
+/// Returns the version of the Rust compiler on the path, although this program no longer needs it.
 fn compiler() -> String {
     let output = Command::new("rustc").arg("--version").output().ok();
     let version = output.and_then(|output| String::from_utf8(output.stdout).ok());
     version.map_or_else(|| String::from("none on the path"), |version| version.trim().to_owned())
 }
 
-/// Whether files can be written to a folder, found out by writing one.
+/// Writes a file to a folder to see whether that works, and describes the outcome.
 fn writable(folder: &Path) -> String {
     let probe = folder.join(".doctor");
     let tried = std::fs::create_dir_all(folder)

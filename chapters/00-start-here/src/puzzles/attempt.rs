@@ -1,4 +1,4 @@
-//! One attempt: compiled, tried on the emulator, and on a GPU where there is one.
+//! Tries a reader's kernel: compiles it and runs it on the emulator, then on a GPU if there is one.
 
 use std::path::Path;
 
@@ -10,46 +10,47 @@ use puzzle::{Kind, Part, Puzzle, explain, judge};
 
 use super::wrap::wrapped;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub enum Outcome {
-    /// The goal is reached.
+    /// The kernel reaches the goal.
     Reached,
-    /// It is not, and why has been said.
+    /// The kernel does not reach the goal, and the reason has been printed.
     NotYet,
 }
 
-/// Tries what the reader has written, and says what comes of it.
+/// Tries the reader's kernel and prints the outcome.
 ///
 /// # Errors
 ///
-/// If it has to be compiled and there is no compiler, with the command that installs one.
+/// Returns an error if the kernel must be compiled and there is no compiler. The error contains the
+/// command that installs one.
 pub fn attempt(puzzle: &Puzzle, file: &Path, source: &str) -> lesson::Result<Outcome> {
     let known = puzzle.same(source);
     let ptx = match known.and_then(|candidate| puzzle.ptx(&candidate.name)) {
         Some(ptx) => ptx,
         None => match compile(puzzle, file, source)? {
             Ok(ptx) => ptx,
-            Err(said) => {
-                println!("It does not compile:\n{said}");
-                // The compiler looks for the kernel by its name, in a file of its own.
-                if said.contains("__nv_name_map") {
+            Err(message) => {
+                println!("It does not compile:\n{message}");
+                // The compiler refers to the kernel by its name in a generated file.
+                if message.contains("__nv_name_map") {
                     println!("The kernel must keep the name `{}`.", puzzle.entry());
                 }
                 if let Some((begin, end)) = Puzzle::marks(source) {
                     println!(
-                        "Your part stands between the lines {begin} and {end}. What is wrong behind it may come from it: a brace or a semicolon, a name."
+                        "Your part is between lines {begin} and {end}. A mistake in it may be reported further down: a missing brace or semicolon, or a name."
                     );
                 }
-                tell_of_changes(puzzle, source);
+                report_changes(puzzle, source);
                 return Ok(Outcome::NotYet);
             }
         },
     };
     let verdict = judge(puzzle, &ptx, &Device::simt());
     if matches!(known.map(|candidate| &candidate.kind), Some(Kind::Skeleton)) {
-        println!("Nothing is changed yet. This is what is said of the kernel as it stands:");
+        println!("Nothing is changed yet. The unchanged kernel gives:");
     }
-    // The shipped PTX of an answer has the puzzle's own file in its line numbers.
+    // The line numbers in the shipped PTX of an answer refer to the puzzle's own file.
     let own = format!("puzzles/{}/puzzle.cu", puzzle.folder);
     println!("{}", verdict.to_string().replace(&own, &name_of(file)));
     for part in explain(puzzle, source, &ptx, &verdict) {
@@ -58,11 +59,12 @@ pub fn attempt(puzzle: &Puzzle, file: &Path, source: &str) -> lesson::Result<Out
             Part::Code(lines) => println!("{}", lines.trim_end()),
         }
     }
-    tell_of_changes(puzzle, source);
+    report_changes(puzzle, source);
     if !verdict.reached() {
         return Ok(Outcome::NotYet);
     }
-    // Only now: a GPU notices few mistakes, and is lost to the process by one.
+    // The GPU comes last, because it notices few mistakes, and after a mistake this process can no
+    // longer use it.
     let device = Device::auto()?;
     if !device.is_simt() {
         let verdict = judge(puzzle, &ptx, &device);
@@ -74,24 +76,24 @@ pub fn attempt(puzzle: &Puzzle, file: &Path, source: &str) -> lesson::Result<Out
     Ok(Outcome::Reached)
 }
 
-/// Says what is no longer as the puzzle has it, outside of the reader's part.
-fn tell_of_changes(puzzle: &Puzzle, source: &str) {
+/// Reports changes to the kernel outside of the reader's part.
+fn report_changes(puzzle: &Puzzle, source: &str) {
     if Puzzle::hole(source).is_none() {
         println!(
             "(The two lines that mark your part are no longer in the file. It is tried all the same.)"
         );
     } else if puzzle.is_changed_outside(source) {
         println!(
-            "(Outside of your part the kernel is not as it was, either. It is tried all the same; `--reset` begins anew.)"
+            "(The kernel has changed outside of your part. It is tried all the same; `--reset` begins anew.)"
         );
     }
 }
 
-/// The PTX of a source, or what the compiler says.
+/// Compiles a source to PTX, or returns the compiler's message.
 fn compile(puzzle: &Puzzle, file: &Path, source: &str) -> lesson::Result<Result<Ptx, String>> {
     if let Err(missing) = Nvrtc::find() {
         let advice = if cfg!(target_os = "macos") {
-            "There is none for macOS; of a puzzle's answers, those that it knows run without."
+            "There is none for macOS, where only a puzzle's known answers run."
         } else {
             "This command installs it into target/nvrtc, and nothing else: cargo xtask ptx --prepare"
         };
@@ -107,7 +109,7 @@ fn compile(puzzle: &Puzzle, file: &Path, source: &str) -> lesson::Result<Result<
         .map_err(|error| error.to_string()))
 }
 
-/// A file's name, as the compiler's and the emulator's messages have it.
+/// Returns a file's name as it appears in messages of the compiler and the emulator.
 fn name_of(file: &Path) -> String {
     file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

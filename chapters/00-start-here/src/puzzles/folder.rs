@@ -1,4 +1,4 @@
-//! The folder of the reader's kernels.
+//! The folder that contains the reader's kernels.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -9,32 +9,32 @@ use puzzle::Puzzle;
 
 use super::progress::Progress;
 
-/// The folder that holds the reader's kernels, `01-guard.cu` and so on, and the record of what is
-/// solved.
+/// The folder that contains the reader's kernels, `01-guard.cu` and so on, and the record of solved
+/// puzzles.
 pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// The folder at this path; it is made when something is written.
+    /// Refers to the folder at this path, which is created when something is written.
     pub fn new(path: &Path) -> Folder {
         Folder { path: path.to_owned() }
     }
 
-    /// The reader's file for a puzzle.
+    /// Returns the path of the reader's file for a puzzle.
     pub fn file(&self, puzzle: &Puzzle) -> PathBuf {
         self.path.join(format!("{}.cu", puzzle.folder))
     }
 
-    /// What the reader has written.
+    /// Reads the reader's kernel.
     pub fn source(&self, puzzle: &Puzzle) -> lesson::Result<String> {
         let path = self.file(puzzle);
-        let said = |error| format!("cannot read {}: {error}", path.display());
-        Ok(fs::read_to_string(&path).map_err(said)?)
+        let failed = |error| format!("cannot read {}: {error}", path.display());
+        Ok(fs::read_to_string(&path).map_err(failed)?)
     }
 
-    /// Puts the kernel with its hole there, unless there is a file already; whether it was put
-    /// there.
+    /// Writes the kernel with its hole, unless the file exists already. Returns true if it was
+    /// written.
     pub fn begin(&self, puzzle: &Puzzle) -> lesson::Result<bool> {
         self.make()?;
         let path = self.file(puzzle);
@@ -46,27 +46,28 @@ impl Folder {
         }
     }
 
-    /// Puts the kernel with its hole there again. What the reader had changed is renamed; where it
-    /// is then.
+    /// Writes the kernel with its hole again. A file that the reader has changed is renamed, and
+    /// its new path is returned.
     pub fn reset(&self, puzzle: &Puzzle) -> lesson::Result<Option<PathBuf>> {
         let path = self.file(puzzle);
-        // A file that is no text counts as changed.
+        // A file that is not text counts as changed.
         let changed = match fs::read(&path) {
             Ok(bytes) => bytes != puzzle.skeleton().as_bytes(),
             Err(error) if error.kind() == ErrorKind::NotFound => false,
             Err(error) => return Err(format!("cannot read {}: {error}", path.display()).into()),
         };
-        let kept = changed.then(|| self.free_name(puzzle));
-        if let Some(kept) = &kept {
-            let said =
-                |error| format!("cannot rename {} to {}: {error}", path.display(), kept.display());
-            fs::rename(&path, kept).map_err(said)?;
+        let renamed = changed.then(|| self.free_name(puzzle));
+        if let Some(renamed) = &renamed {
+            let failed = |error| {
+                format!("cannot rename {} to {}: {error}", path.display(), renamed.display())
+            };
+            fs::rename(&path, renamed).map_err(failed)?;
         }
         self.begin(puzzle)?;
-        Ok(kept)
+        Ok(renamed)
     }
 
-    /// The first of `01-guard.1.cu`, `01-guard.2.cu`, … that is not there.
+    /// Returns the first unused name of `01-guard.1.cu`, `01-guard.2.cu`, …
     fn free_name(&self, puzzle: &Puzzle) -> PathBuf {
         let name = |number: u32| self.path.join(format!("{}.{number}.cu", puzzle.folder));
         let mut number = 1;
@@ -76,14 +77,14 @@ impl Folder {
         name(number)
     }
 
-    /// What is solved.
+    /// Reads the reader's progress.
     pub fn progress(&self) -> lesson::Result<Progress> {
         let path = self.progress_file();
         match fs::read_to_string(&path) {
             Ok(text) => Progress::read(&text).map_err(|error| {
-                let advice = "Mend it, or delete it to begin anew: your kernels stay.";
+                let advice = "Repair it, or delete it to begin anew; your kernels stay.";
                 format!(
-                    "{} is damaged: {error}. It keeps which puzzles are solved. {advice}",
+                    "{} is damaged: {error}. It records which puzzles are solved. {advice}",
                     path.display()
                 )
                 .into()
@@ -93,12 +94,12 @@ impl Folder {
         }
     }
 
-    /// Keeps what is solved.
-    pub fn keep(&self, progress: &Progress) -> lesson::Result {
+    /// Saves the reader's progress.
+    pub fn save(&self, progress: &Progress) -> lesson::Result {
         self.make()?;
         let path = self.progress_file();
-        let said = |error| format!("cannot write {}: {error}", path.display());
-        Ok(files::write(&path, progress.text()?).map_err(said)?)
+        let failed = |error| format!("cannot write {}: {error}", path.display());
+        Ok(files::write(&path, progress.text()?).map_err(failed)?)
     }
 
     fn progress_file(&self) -> PathBuf {
@@ -106,7 +107,7 @@ impl Folder {
     }
 
     fn make(&self) -> lesson::Result {
-        let said = |error| format!("cannot make the folder {}: {error}", self.path.display());
-        Ok(fs::create_dir_all(&self.path).map_err(said)?)
+        let failed = |error| format!("cannot make the folder {}: {error}", self.path.display());
+        Ok(fs::create_dir_all(&self.path).map_err(failed)?)
     }
 }

@@ -1,5 +1,4 @@
-//! Puzzles in the terminal: where one is, the next kernel with a hole, and what is said of it
-//! whenever it is saved.
+//! Puzzles in the terminal: shows the next kernel with a hole, and tries it whenever it is saved.
 
 mod attempt;
 mod folder;
@@ -22,39 +21,39 @@ use progress::Progress;
 use watch::{Change, Watch};
 use wrap::wrapped;
 
-/// What the command line says of puzzles.
+/// The command-line arguments for puzzles.
 #[derive(Args)]
 pub struct Settings {
-    /// The puzzle, by number or name; the first open one if none is named
+    /// The puzzle, by number or name; by default the first open one
     #[arg(value_name = "PUZZLE")]
     which: Option<String>,
     /// List the puzzles, and which of them are solved
     #[arg(long, group = "what")]
     list: bool,
-    /// Try the kernel once, instead of whenever its file is saved; the exit code says whether the
-    /// goal is reached
+    /// Try the kernel once, instead of whenever its file is saved; the exit code is 0 if it reaches
+    /// the goal
     #[arg(long, group = "what")]
     once: bool,
-    /// Show the next hint, below those shown before
+    /// Show the next hint, below the earlier ones
     #[arg(long, group = "what")]
     hint: bool,
-    /// Show the solution, and why it is one
+    /// Show the solution, and explain it
     #[arg(long, group = "what")]
     solution: bool,
-    /// Begin the puzzle anew; what you have written is kept under another name
+    /// Begin the puzzle anew; your kernel is kept under another name
     #[arg(long, group = "what")]
     reset: bool,
-    /// Where your kernels are, and the file that keeps what is solved
+    /// The folder for your kernels and for the record of solved puzzles
     #[arg(long, value_name = "FOLDER", default_value = "my-puzzles")]
     folder: PathBuf,
 }
 
-/// Does what the command line asks for.
+/// Runs the command that the command line names.
 ///
 /// # Errors
 ///
-/// If there is no such puzzle, a file cannot be read or written, the record of what is solved is
-/// damaged, or a kernel has to be compiled and there is no compiler.
+/// Returns an error if there is no such puzzle, a file cannot be read or written, the record of
+/// solved puzzles is damaged, or a kernel must be compiled and there is no compiler.
 pub fn run(settings: &Settings) -> lesson::Result<ExitCode> {
     let folder = Folder::new(&settings.folder);
     let progress = folder.progress()?;
@@ -87,7 +86,7 @@ pub fn run(settings: &Settings) -> lesson::Result<ExitCode> {
 fn find(name: &str) -> lesson::Result<&'static Puzzle> {
     let found = puzzle::find(name);
     found.ok_or_else(|| {
-        format!("there is no puzzle {name}: `puzzle --list` names those there are").into()
+        format!("there is no puzzle {name}; `puzzle --list` names all puzzles").into()
     })
 }
 
@@ -107,11 +106,11 @@ fn list(progress: &Progress, now: Option<&Puzzle>) {
     }
 }
 
-/// Tries a kernel once; the exit code is 0 if it reaches the goal, and else 1.
+/// Tries a kernel once. The exit code is 0 if it reaches the goal, otherwise 1.
 fn once(folder: &Folder, puzzle: &'static Puzzle) -> lesson::Result<ExitCode> {
     let is_new = folder.begin(puzzle)?;
     let source = folder.source(puzzle)?;
-    // Who has begun knows the task.
+    // A reader who has begun knows the task.
     if is_new || source == puzzle.skeleton() {
         present(folder, puzzle, is_new);
     } else {
@@ -123,8 +122,8 @@ fn once(folder: &Folder, puzzle: &'static Puzzle) -> lesson::Result<ExitCode> {
     Ok(if reached { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Tries a kernel whenever its file is saved, and goes on to the next open one when the goal is
-/// reached. Without a terminal nobody is there to save anything: then once.
+/// Tries a kernel whenever its file is saved, and continues with the next open puzzle when it
+/// reaches the goal. Without a terminal nobody can save the file, so it is tried once.
 fn play(folder: &Folder, first: &'static Puzzle) -> lesson::Result<ExitCode> {
     if !io::stdout().is_terminal() {
         let code = once(folder, first)?;
@@ -159,7 +158,6 @@ fn play(folder: &Folder, first: &'static Puzzle) -> lesson::Result<ExitCode> {
     }
 }
 
-/// Says what is to be done, and where.
 fn present(folder: &Folder, puzzle: &Puzzle, is_new: bool) {
     println!("\nPuzzle {}: {}\n\n{}\n", puzzle.number, puzzle.title, puzzle.task);
     println!("Goal:    {}", puzzle.goal);
@@ -171,14 +169,15 @@ fn present(folder: &Folder, puzzle: &Puzzle, is_new: bool) {
     println!("Hole:    {}\n", puzzle.question());
 }
 
-/// Tries a kernel and says what comes of it; whether it reaches the goal, which is then kept.
+/// Tries a kernel and prints the outcome. Returns true if it reaches the goal, which is then
+/// recorded.
 fn attempt(folder: &Folder, puzzle: &Puzzle, source: &str) -> lesson::Result<bool> {
     match attempt::attempt(puzzle, &folder.file(puzzle), source)? {
         Outcome::Reached => {
             println!("{}", wrapped(&format!("Solved. {}", puzzle.because)));
             let mut progress = folder.progress()?;
             progress.solve(puzzle);
-            folder.keep(&progress)?;
+            folder.save(&progress)?;
             Ok(true)
         }
         Outcome::NotYet => Ok(false),
@@ -188,7 +187,7 @@ fn attempt(folder: &Folder, puzzle: &Puzzle, source: &str) -> lesson::Result<boo
 fn hint(folder: &Folder, puzzle: &Puzzle) -> lesson::Result {
     let mut progress = folder.progress()?;
     let shown = progress.one_hint_more(puzzle);
-    folder.keep(&progress)?;
+    folder.save(&progress)?;
     let all = puzzle.hints.len();
     println!("Puzzle {}: {}", puzzle.number, puzzle.title);
     for (number, hint) in (1..).zip(&puzzle.hints[..shown]) {
@@ -209,13 +208,13 @@ fn solution(puzzle: &Puzzle) {
 }
 
 fn reset(folder: &Folder, puzzle: &Puzzle) -> lesson::Result {
-    let kept = folder.reset(puzzle)?;
+    let renamed = folder.reset(puzzle)?;
     let mut progress = folder.progress()?;
     progress.forget(puzzle);
-    folder.keep(&progress)?;
+    folder.save(&progress)?;
     println!("Puzzle {} begins anew in {}.", puzzle.number, folder.file(puzzle).display());
-    if let Some(kept) = kept {
-        println!("What you had written is in {}.", kept.display());
+    if let Some(renamed) = renamed {
+        println!("What you had written is in {}.", renamed.display());
     }
     Ok(())
 }

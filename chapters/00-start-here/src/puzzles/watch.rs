@@ -1,4 +1,4 @@
-//! Waits until a file is saved, or something is typed.
+//! Waits until a file is saved or the reader types a command.
 
 use std::io::{self, BufRead, ErrorKind};
 use std::path::Path;
@@ -6,27 +6,26 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 use std::{fs, thread};
 
-/// How often the file is looked at.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Lines that are typed, while a file is watched.
+/// The lines that the reader types while a file is watched.
 pub struct Watch {
     typed: Receiver<String>,
 }
 
-/// What happened.
+/// The event that ended the waiting.
 pub enum Change {
-    /// The file holds another text: this one.
+    /// The file was saved with this new text.
     Saved(String),
-    /// A hint is asked for.
+    /// The reader asked for a hint.
     Hint,
-    /// Enough.
+    /// The reader asked to stop.
     Stop,
 }
 
 impl Watch {
-    /// Begins to listen to what is typed. The thread that does so ends with the program, or with
-    /// its standard input.
+    /// Begins to read lines from the standard input. The thread ends with the program, or with its
+    /// standard input.
     pub fn begin() -> Watch {
         let (sender, typed) = mpsc::channel();
         thread::spawn(move || {
@@ -36,8 +35,8 @@ impl Watch {
         Watch { typed }
     }
 
-    /// Waits until the file holds something else than `old`, or something is typed. A file that is
-    /// not there, as while an editor replaces it, is waited for.
+    /// Waits until the file's text differs from `old`, or the reader types a command. If the file
+    /// is missing, for example while an editor replaces it, waits for it to reappear.
     pub fn wait(&self, file: &Path, old: &str) -> lesson::Result<Change> {
         loop {
             match fs::read_to_string(file) {
@@ -50,7 +49,7 @@ impl Watch {
                 Ok(line) if line.trim() == "h" => return Ok(Change::Hint),
                 Ok(line) if line.trim() == "q" => return Ok(Change::Stop),
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
-                // Nothing more is going to be typed.
+                // The standard input has ended, so no command will come.
                 Err(RecvTimeoutError::Disconnected) => thread::sleep(INTERVAL),
             }
         }
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn another_text_in_the_file_is_seen_also_if_the_file_is_replaced() {
+    fn a_new_text_is_noticed_even_if_the_file_is_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.cu");
         let (_sender, typed) = mpsc::channel();
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_is_heard_and_other_lines_are_not() {
+    fn commands_are_read_and_other_lines_are_ignored() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.cu");
         fs::write(&file, "old").expect("a file");
@@ -94,7 +93,7 @@ mod tests {
         let watch = Watch { typed };
         assert!(matches!(watch.wait(&file, "old"), Ok(Change::Hint)));
         assert!(matches!(watch.wait(&file, "old"), Ok(Change::Stop)));
-        // Without a standard input, the file is watched on.
+        // Without a standard input, the file is still watched.
         drop(sender);
         fs::write(&file, "new").expect("a file");
         assert_eq!(watch.wait(&file, "old").ok().and_then(saved).as_deref(), Some("new"));

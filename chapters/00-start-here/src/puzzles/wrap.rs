@@ -1,9 +1,9 @@
-//! Paragraphs for a terminal.
+//! Wraps paragraphs for a terminal.
 
-/// As wide as the tasks' lines are.
+/// The width of the lines of a puzzle's task.
 const WIDTH: usize = 120;
 
-/// A paragraph in lines that are not wider than those of a task.
+/// Wraps a paragraph to the width of a puzzle's task.
 pub fn wrapped(paragraph: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in paragraph.split_whitespace() {

@@ -1,4 +1,9 @@
-//! The tour as a user meets it: its commands, its files, and what it says to wrong input.
+//! Tests the tour as a user meets it: its commands, its files, and its answers to wrong input.
+//!
+//! Every test starts the compiled program in a temporary folder, since exit codes, closed pipes and
+//! full disks cannot be tested from inside. A test of wrong input demands exit code 2 and a
+//! message, and never a panic. The tests of puzzles are in the module `puzzles` and share the
+//! helpers at the top of this file.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -14,31 +19,29 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs the tour with wrong input: it must exit with 2 and say `expected` without panicking.
+/// Runs the tour with wrong input. It must exit with 2 and print `expected` without panicking.
 pub fn refused(folder: &Path, args: &[&str], expected: &str) {
     let output = tour(folder, args);
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
-    assert!(stderr.contains(expected), "{args:?} said: {stderr}");
+    assert!(stderr.contains(expected), "{args:?} printed: {stderr}");
     assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
-/// A pipe whose reader has gone away.
 pub fn closed() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     writer.into()
 }
 
-/// A device that has no room for anything.
 #[cfg(target_os = "linux")]
 fn full() -> Stdio {
     std::fs::OpenOptions::new().write(true).open("/dev/full").expect("the device").into()
 }
 
-/// Runs the tour with this in place of the standard output: the exit code, and what it says to the
-/// standard error.
-pub fn told(folder: &Path, args: &[&str], stdout: Stdio) -> (Option<i32>, String) {
+/// Runs the tour with `stdout` as its standard output. Returns the exit code and the standard
+/// error.
+pub fn run_into(folder: &Path, args: &[&str], stdout: Stdio) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tour"));
     let command = command.args(args).current_dir(folder).stdout(stdout).stderr(Stdio::piped());
     let output = command.spawn().and_then(|child| child.wait_with_output()).expect("the tour runs");
@@ -78,13 +81,13 @@ fn list_names_the_chapters() {
         let number: u8 = slug.get(..2)?.parse().ok().filter(|&number| number > 0)?;
         Some(format!("{number:>2}  {title:<28}  chapters/{slug}"))
     });
-    let said = text(&tour(temporary().path(), &["list"]).stdout);
-    let (said, listed) = (said.lines().collect::<Vec<_>>(), listed.collect::<Vec<_>>());
-    assert_eq!(said, listed, "`cargo xtask chapters` makes the tour's list from SUMMARY.md");
+    let printed = text(&tour(temporary().path(), &["list"]).stdout);
+    let (printed, listed) = (printed.lines().collect::<Vec<_>>(), listed.collect::<Vec<_>>());
+    assert_eq!(printed, listed, "`cargo xtask chapters` makes the tour's list from SUMMARY.md");
 }
 
 #[test]
-fn a_chapter_checks_itself_and_leaves_its_record() {
+fn a_chapter_checks_itself_and_writes_its_record() {
     let folder = temporary();
     let output = tour(folder.path(), &["1", "--out", "results"]);
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
@@ -113,15 +116,15 @@ fn a_chapter_checks_itself_and_leaves_its_record() {
 }
 
 #[test]
-fn a_reader_who_goes_away_is_no_error() {
+fn a_closed_output_is_no_error() {
     let folder = temporary();
     for args in [&["list"][..], &["--help"], &["1"]] {
-        let (code, error) = told(folder.path(), args, closed());
+        let (code, error) = run_into(folder.path(), args, closed());
         assert_eq!((code, error.contains("error")), (Some(0), false), "{args:?}: {error}");
     }
     let record = folder.path().join("target/tour/01-sequential-loop/run.json");
     assert!(record.is_file(), "the record is still wanted");
-    // Not even the error can be said.
+    // Even the error message cannot be printed.
     let mut command = Command::new(env!("CARGO_BIN_EXE_tour"));
     let status = command.arg("99").current_dir(folder.path()).stdout(closed()).stderr(closed());
     assert_eq!(status.status().expect("the tour runs").code(), Some(2));
@@ -129,20 +132,20 @@ fn a_reader_who_goes_away_is_no_error() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_output_without_room_is_told() {
+fn a_full_output_is_reported() {
     let folder = temporary();
     for args in [&["list"][..], &["--help"], &["1"]] {
-        let (code, error) = told(folder.path(), args, full());
+        let (code, error) = run_into(folder.path(), args, full());
         assert_eq!(code, Some(2), "{args:?}: {error}");
         assert!(error.contains("the standard output cannot be written: No space"), "{error}");
         assert!(!error.contains("panicked"), "{error}");
     }
 }
 
-/// The system ends a program that passes the limit on a file's size while it writes.
+/// The system kills a program that exceeds the limit on a file's size while it writes.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_run_that_is_ended_half_way_leaves_the_old_files() {
+fn a_run_that_is_stopped_half_way_leaves_the_old_files() {
     let folder = temporary();
     assert!(tour(folder.path(), &["1", "--out", "results"]).status.success());
     let results = folder.path().join("results/01-sequential-loop");
@@ -157,7 +160,8 @@ fn a_run_that_is_ended_half_way_leaves_the_old_files() {
     assert_eq!(new, old);
 }
 
-/// The files in a folder, with the lengths of the pictures, which are the same in every run.
+/// Returns the files in a folder, with the lengths of the pictures, which are the same in every
+/// run.
 #[cfg(target_os = "linux")]
 fn lengths(folder: &Path) -> Vec<(String, Option<u64>)> {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file"));
@@ -190,23 +194,23 @@ fn an_output_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn a_csv_file_is_tried_before_anything_is_measured() {
+fn a_csv_file_is_checked_before_anything_is_measured() {
     let folder = temporary();
     refused(folder.path(), &["bench", "--csv", "no/such/folder/runs.csv"], "cannot write");
     std::fs::write(folder.path().join("runs.csv"), "precious").expect("a file");
-    refused(folder.path(), &["bench", "--csv", "runs.csv"], "is there already");
+    refused(folder.path(), &["bench", "--csv", "runs.csv"], "already exists");
     let kept = std::fs::read_to_string(folder.path().join("runs.csv")).expect("the file");
     assert_eq!(kept, "precious");
 }
 
 #[test]
 fn unknown_vector_instructions_are_refused() {
-    let said = "choose from AVX-512, AVX2, portable";
-    refused(temporary().path(), &["bench", "--simd", "MMX"], said);
+    let printed = "choose from AVX-512, AVX2, portable";
+    refused(temporary().path(), &["bench", "--simd", "MMX"], printed);
 }
 
 #[test]
-fn a_small_bench_keeps_every_run() {
+fn a_small_bench_records_every_run() {
     let folder = temporary();
     let small = [
         "bench", "--csv", "runs.csv", "--runs", "3", "--memory", "4", "--cache", "64", "--simd",
@@ -223,20 +227,20 @@ fn a_small_bench_keeps_every_run() {
             let runs = csv.lines().filter(|line| {
                 line.contains(&format!(",{direction},{engine},")) && line.contains(",1024,")
             });
-            // Once beyond the caches and once inside them.
+            // Each engine runs once beyond the caches and once inside them.
             assert_eq!(runs.count(), 2 * 3, "{engine} {direction}");
         }
     }
 }
 
 #[test]
-fn attributes_without_a_gpu_are_those_of_another_machine_and_of_ptx() {
+fn attributes_without_a_gpu_come_from_a_record_and_from_ptx() {
     let folder = temporary();
     let output = tour(folder.path(), &["attrs", "pipe", "--device", "simt"]);
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    assert!(said.contains("There is no GPU here") && said.contains("H200"), "{said}");
-    assert!(said.contains("pipe:8x64:2") && said.contains("names of registers"), "{said}");
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    assert!(printed.contains("There is no GPU here") && printed.contains("H200"), "{printed}");
+    assert!(printed.contains("pipe:8x64:2") && printed.contains("names of registers"), "{printed}");
     assert!(
         !folder.path().join("target").exists(),
         "nothing was found out, and nothing is written"
@@ -249,22 +253,25 @@ fn tuning_without_a_gpu_counts() {
     let args =
         ["tune", "ref", "--device", "simt", "--lengths", "5,40", "--sequences", "3", "--out", "t"];
     let output = tour(folder.path(), &args);
-    let said = text(&output.stdout);
-    assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    assert!(said.contains("There is no GPU here") && said.contains("counts instead"), "{said}");
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    assert!(
+        printed.contains("There is no GPU here") && printed.contains("counts instead"),
+        "{printed}"
+    );
     let csv = std::fs::read_to_string(folder.path().join("t/counted-ref-f32-backward.csv"));
     assert!(csv.expect("the table").contains("40,ref:64,"));
 }
 
 #[test]
-fn wrong_words_for_tuning_are_named() {
+fn wrong_arguments_for_tuning_are_named() {
     let folder = temporary();
     refused(folder.path(), &["tune", "fast"], "fast");
-    refused(folder.path(), &["tune", "pipe", "--device", "gpu"], "`gpu` is no device");
+    refused(folder.path(), &["tune", "pipe", "--device", "gpu"], "`gpu` is not a device");
     refused(folder.path(), &["tune", "pipe", "--element", "f8"], "`f8`");
     refused(folder.path(), &["tune", "pipe", "--lengths", "0"], "0");
-    refused(folder.path(), &["attrs", "--device", "cuda:x"], "`cuda:x` is no device");
-    refused(folder.path(), &["bench", "--device", "simt"], "no speed to be measured");
+    refused(folder.path(), &["attrs", "--device", "cuda:x"], "`cuda:x` is not a device");
+    refused(folder.path(), &["bench", "--device", "simt"], "no speed to measure");
     std::fs::write(folder.path().join("file"), "").expect("a file");
     refused(
         folder.path(),

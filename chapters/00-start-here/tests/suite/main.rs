@@ -1,8 +1,8 @@
-//! The program `tour`, started as a user starts it.
+//! Tests the program `tour`, started as a user starts it.
 
 mod cli;
 mod doctor {
-    //! `tour doctor` on machines that lack something: it explains, and goes on.
+    //! Tests `tour doctor` on machines that lack something: it must explain and go on.
 
     use std::process::Command;
 
@@ -23,7 +23,7 @@ mod doctor {
             ("LINREC_NVRTC", "nowhere"),
         ]);
         assert_eq!(code, Some(0), "{text}");
-        for said in [
+        for words in [
             "the emulator of a GPU",
             "CUDA: ",
             "NVRTC: ",
@@ -32,7 +32,7 @@ mod doctor {
             "ref:64@simt, f32",
             "Everything that this machine needs is there.",
         ] {
-            assert!(text.contains(said), "`{said}` is not in:\n{text}");
+            assert!(text.contains(words), "`{words}` is not in:\n{text}");
         }
         assert!(!text.contains("panicked"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Puzzles in the terminal, as a reader meets them.
+//! Tests puzzles in the terminal, as a reader meets them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use puzzle::{Puzzle, all};
 use tempfile::TempDir;
 
-use crate::cli::{closed, refused, temporary, text, told, tour};
+use crate::cli::{closed, refused, run_into, temporary, text, tour};
 
-/// Runs `puzzle` with these arguments: the exit code, and all that it says.
 fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let output = tour(folder, &[&["puzzle"], args].concat());
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
 
-/// A folder in which the file of a puzzle holds one of its answers.
+/// Makes a folder with one of a puzzle's answers in its file.
 fn answered(puzzle: &Puzzle, answer: &str) -> TempDir {
     let folder = temporary();
     answer_in(folder.path(), puzzle, answer);
@@ -38,8 +37,8 @@ fn progress(folder: &Path) -> String {
 #[test]
 fn the_next_open_puzzle_is_shown_copied_and_tried() {
     let folder = temporary();
-    let (code, said) = run(folder.path(), &[]);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, printed) = run(folder.path(), &[]);
+    assert_eq!(code, Some(1), "{printed}");
     for words in [
         "0 of 16 solved",
         ">  1  open",
@@ -50,7 +49,7 @@ fn the_next_open_puzzle_is_shown_copied_and_tried() {
         "at 01-guard.cu:",
         "not watched",
     ] {
-        assert!(said.contains(words), "`{words}` is not in:\n{said}");
+        assert!(printed.contains(words), "`{words}` is not in:\n{printed}");
     }
     let copied = fs::read_to_string(file(folder.path(), &all()[0])).expect("the copy");
     assert_eq!(copied, all()[0].skeleton());
@@ -61,65 +60,72 @@ fn solutions_go_from_the_first_puzzle_to_the_last() {
     let folder = temporary();
     for (number, puzzle) in (1..).zip(all()) {
         answer_in(folder.path(), puzzle, "solution");
-        let (code, said) = run(folder.path(), &["--once"]);
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains(&format!("Puzzle {number}: ")) && said.contains("Solved."), "{said}");
+        let (code, printed) = run(folder.path(), &["--once"]);
+        assert_eq!(code, Some(0), "{printed}");
+        assert!(
+            printed.contains(&format!("Puzzle {number}: ")) && printed.contains("Solved."),
+            "{printed}"
+        );
         assert!(progress(folder.path()).contains(&format!("\"{}\"", puzzle.name)));
     }
-    let (code, said) = run(folder.path(), &[]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("16 of 16 solved") && said.contains("All are solved"), "{said}");
+    let (code, printed) = run(folder.path(), &[]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("16 of 16 solved") && printed.contains("All are solved"), "{printed}");
 }
 
 #[test]
-fn a_wrong_answer_is_told_with_its_reason_and_not_kept() {
+fn a_wrong_answer_is_explained_and_not_recorded() {
     let puzzle = &all()[4];
     let folder = answered(puzzle, "no-barrier");
-    let (code, said) = run(folder.path(), &["level-3", "--once"]);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, printed) = run(folder.path(), &["level-3", "--once"]);
+    assert_eq!(code, Some(1), "{printed}");
     for words in [
         "05-level-3.cu (as you left it)",
         "no barrier lies between the two",
         "Warps run at their own pace",
     ] {
-        assert!(said.contains(words), "`{words}` is not in:\n{said}");
+        assert!(printed.contains(words), "`{words}` is not in:\n{printed}");
     }
-    assert!(!said.contains(&puzzle.task), "who has begun knows the task:\n{said}");
+    assert!(!printed.contains(&puzzle.task), "a reader who has begun knows the task:\n{printed}");
     assert!(!folder.path().join("my-puzzles/progress.json").exists());
 }
 
 #[test]
-fn hints_come_one_by_one_and_the_solution_when_it_is_asked_for() {
+fn hints_come_one_by_one_and_the_solution_on_request() {
     let folder = temporary();
     for count in 1..=5 {
-        let (code, said) = run(folder.path(), &["2", "--hint"]);
-        assert_eq!((code, said.matches("  Hint ").count()), (Some(0), count.min(4)), "{said}");
-        assert_eq!(said.contains("These are all hints"), count >= 4, "{said}");
+        let (code, printed) = run(folder.path(), &["2", "--hint"]);
+        assert_eq!(
+            (code, printed.matches("  Hint ").count()),
+            (Some(0), count.min(4)),
+            "{printed}"
+        );
+        assert_eq!(printed.contains("These are all hints"), count >= 4, "{printed}");
     }
-    let (code, said) = run(folder.path(), &["2", "--solution"]);
+    let (code, printed) = run(folder.path(), &["2", "--solution"]);
     assert_eq!(code, Some(0));
-    assert!(said.contains("k * kThreads + threadIdx.x"), "{said}");
+    assert!(printed.contains("k * kThreads + threadIdx.x"), "{printed}");
     assert!(!file(folder.path(), &all()[1]).exists(), "nothing is written into the reader's file");
 }
 
 #[test]
-fn a_puzzle_begins_anew_and_what_was_written_is_kept() {
+fn a_puzzle_begins_anew_and_the_old_file_is_kept() {
     let puzzle = &all()[0];
     let folder = answered(puzzle, "solution");
     assert_eq!(run(folder.path(), &["--once"]).0, Some(0));
     fs::write(folder.path().join("my-puzzles/01-guard.1.cu"), "older").expect("a file");
-    let (code, said) = run(folder.path(), &["guard", "--reset"]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("01-guard.2.cu"), "{said}");
+    let (code, printed) = run(folder.path(), &["guard", "--reset"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("01-guard.2.cu"), "{printed}");
     let read =
         |name: &str| fs::read_to_string(folder.path().join("my-puzzles").join(name)).expect(name);
     assert_eq!(read("01-guard.cu"), puzzle.skeleton());
     assert_eq!(read("01-guard.1.cu"), "older");
     assert!(read("01-guard.2.cu").contains("seq >= num_seqs"));
     assert!(!progress(folder.path()).contains("guard"));
-    // With nothing written there is nothing to keep.
-    let (_, said) = run(folder.path(), &["guard", "--reset"]);
-    assert!(!said.contains("What you had written"), "{said}");
+    // An unchanged file needs no copy.
+    let (_, printed) = run(folder.path(), &["guard", "--reset"]);
+    assert!(!printed.contains("What you had written"), "{printed}");
 }
 
 #[test]
@@ -141,7 +147,7 @@ fn a_damaged_record_is_an_error_and_stays_as_it_is() {
 }
 
 #[test]
-fn wrong_words_and_files_are_named() {
+fn wrong_arguments_and_files_are_named() {
     let folder = temporary();
     for name in ["0", "99", "guards", "-1"] {
         refused(
@@ -158,9 +164,13 @@ fn wrong_words_and_files_are_named() {
     refused(folder.path(), &["puzzle"], "cannot read my-puzzles");
     fs::remove_dir(&guard)
         .and_then(|()| fs::write(&guard, b"\xff\xfe"))
-        .expect("a file that is no text");
+        .expect("a file that is not text");
     refused(folder.path(), &["puzzle"], "cannot read my-puzzles");
-    assert_eq!(run(folder.path(), &["1", "--reset"]).0, Some(0), "no text can be put aside, too");
+    assert_eq!(
+        run(folder.path(), &["1", "--reset"]).0,
+        Some(0),
+        "a file that is not text can be renamed, too"
+    );
     assert_eq!(run(folder.path(), &["--once"]).0, Some(1));
 }
 
@@ -175,27 +185,27 @@ fn without_a_compiler_its_command_is_named() {
         .current_dir(folder.path())
         .env("LINREC_NVRTC", "nowhere");
     let output = command.output().expect("the tour runs");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
     let advice =
         if cfg!(target_os = "macos") { "none for macOS" } else { "cargo xtask ptx --prepare" };
-    assert!(said.contains(advice), "{said}");
+    assert!(printed.contains(advice), "{printed}");
 }
 
 #[test]
-fn a_reader_who_goes_away_has_the_goal_kept() {
+fn a_closed_output_still_records_the_goal() {
     let folder = answered(&all()[0], "solution");
-    let (code, error) = told(folder.path(), &["puzzle", "--once"], closed());
+    let (code, error) = run_into(folder.path(), &["puzzle", "--once"], closed());
     assert_eq!((code, error.as_str()), (Some(0), ""));
     assert!(progress(folder.path()).contains("guard"));
-    // Without a terminal nothing is watched, so that this ends as well.
-    let (code, error) = told(folder.path(), &["puzzle"], closed());
+    // Without a terminal nothing is watched, so this run ends as well.
+    let (code, error) = run_into(folder.path(), &["puzzle"], closed());
     assert_eq!((code, error.as_str()), (Some(1), ""));
 }
 
 #[test]
 #[ignore = "needs NVRTC"]
-fn a_kernel_of_ones_own_is_compiled_and_mistakes_have_their_line() {
+fn a_new_kernel_is_compiled_and_mistakes_name_their_line() {
     let folder = temporary();
     fs::create_dir(folder.path().join("my-puzzles")).expect("a folder");
     let source = |hole: &str| all()[0].source(hole);
@@ -214,10 +224,10 @@ fn a_kernel_of_ones_own_is_compiled_and_mistakes_have_their_line() {
         ("}\n__global__ void other() {\n", 1, "error"),
     ] {
         fs::write(file(folder.path(), &all()[0]), source(hole)).expect("a file");
-        let (got, said) = run(folder.path(), &["1", "--once"]);
-        assert!(got == Some(code) && said.contains(words), "`{words}` is not in:\n{said}");
+        let (got, printed) = run(folder.path(), &["1", "--once"]);
+        assert!(got == Some(code) && printed.contains(words), "`{words}` is not in:\n{printed}");
     }
-    // The kernel has another name, other parameters.
+    // Changes outside of the reader's part: another name, no marks, other parameters.
     let skeleton = all()[0].skeleton();
     for (source, words) in [
         (skeleton.replace("void guard", "void guards"), "The kernel must keep the name `guard`."),
@@ -225,7 +235,7 @@ fn a_kernel_of_ones_own_is_compiled_and_mistakes_have_their_line() {
         (skeleton.replace("float* outputs,", "float* outputs, float* more,"), "argument"),
     ] {
         fs::write(file(folder.path(), &all()[0]), source).expect("a file");
-        let (got, said) = run(folder.path(), &["1", "--once"]);
-        assert!(got == Some(1) && said.contains(words), "`{words}` is not in:\n{said}");
+        let (got, printed) = run(folder.path(), &["1", "--once"]);
+        assert!(got == Some(1) && printed.contains(words), "`{words}` is not in:\n{printed}");
     }
 }

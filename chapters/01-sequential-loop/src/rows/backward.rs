@@ -8,12 +8,12 @@ use super::{forward, in_walking_order, plain_coeffs};
 
 /// Computes the gradients of every row with the same `row` function as [`forward`].
 ///
-/// Shapes: all arrays `[num_seqs, seq_len]`, the initial state `[num_seqs]`; `outputs` are those of
-/// the forward pass with the same `coeffs` and `options`.
+/// Shapes: all arrays are `[num_seqs, seq_len]`, the initial state is `[num_seqs]`. `outputs` must
+/// come from the forward pass with the same `coeffs` and `options`.
 ///
 /// # Errors
 ///
-/// As for [`forward`].
+/// Same as [`forward`].
 pub fn backward<T: Element>(
     d_outputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,
@@ -26,10 +26,10 @@ pub fn backward<T: Element>(
     let direction = options.direction;
     let plain = plain_coeffs("backward", coeffs, options)?;
     let coeffs = in_walking_order(plain.view(), direction);
-    // Everything but the first step, and everything but the last one; nothing where there is none.
+    // All steps but the first, and all but the last; both are empty for an empty sequence.
     let (later, earlier) = (seq_len.min(1).., ..seq_len.saturating_sub(1));
 
-    // What flows back from y_{l+1} into y_l is multiplied by c_{l+1}. Nothing comes after the last.
+    // The gradient flows from y_{l+1} to y_l through c_{l+1}. Nothing comes after the last step.
     let mut next_coeffs = validate::allocate("backward", shape)?;
     in_walking_order(next_coeffs.view_mut(), direction)
         .slice_mut(s![.., earlier])
@@ -37,7 +37,7 @@ pub fn backward<T: Element>(
     let against = Options { direction: direction.reversed(), ..Options::default() };
     let d_inputs = forward(d_outputs, next_coeffs.view(), &against, row)?.outputs;
 
-    // A coefficient multiplies the state before it: y_{l-1}, and y_{-1} in the first step.
+    // A coefficient multiplies the previous state: y_{l-1}, and y_{-1} in the first step.
     let mut d_coeffs = validate::allocate("backward", shape)?;
     let mut d_initial = Array1::zeros(num_seqs);
     {

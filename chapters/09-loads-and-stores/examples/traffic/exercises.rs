@@ -1,4 +1,4 @@
-//! The kernels of the exercises, as the bench measures them.
+//! The kernels of the exercises, as runners of the bench.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use ch09_loads_and_stores::strides::{self, Known};
 use linrec::device::{Buffer, Device, Function, Stream};
 use linrec::{Direction, Error};
 
-/// The pipe kernel in another form.
+/// A variant of the pipe kernel.
 #[derive(Debug)]
 struct Exercise {
     name: String,
     function: Function,
-    /// Elements per thread, and threads per block.
+    /// The elements per thread, and the threads per block.
     size: (u32, u32),
     shared_bytes: u32,
 }
@@ -38,8 +38,8 @@ impl Forward<f32> for Exercise {
     }
 }
 
-/// The pipe kernels of the exercises: with their strides in variables, or not; and those that ask
-/// ahead, with free bank words or without.
+/// Loads the pipe kernels of the exercises: with strides in variables or in constants, and with
+/// loads ahead, with or without free bank words.
 pub fn all(device: &Device) -> Result<Vec<Runner<f32>>, Error> {
     let mut runners = Vec::new();
     let mut add = |name: String, function: Function, size, shared_bytes| {

@@ -1,20 +1,20 @@
-//! What the chapter shows of a GPU: the time of each way between memory and registers, and what
-//! Nsight Compute counts while it goes that way.
+//! Measures what the chapter shows of a GPU: the time of each way between memory and registers, and
+//! the counters of Nsight Compute for it.
 //!
 //! ```text
-//! traffic times FOLDER          medians are not taken: every run goes into FOLDER/times.csv, and those of both
-//!                               passes that chapter 8 shows into FOLDER/passes.csv
+//! traffic times FOLDER          writes every run into FOLDER/times.csv, and chapter 8's runs of both
+//!                               passes into FOLDER/passes.csv
 //! traffic once LABELS           launches every kernel once, and writes their names into LABELS
-//! traffic table NCU LABELS CSV  joins what `ncu --page raw` wrote with the names
-//! traffic spans SASS CSV        reads loads and stores off what `ncu --page source` wrote
+//! traffic table NCU LABELS CSV  joins the output of `ncu --page raw` with the names
+//! traffic spans SASS CSV        reads loads and stores from the output of `ncu --page source`
 //! ```
 //!
-//! `times` and `once` need a GPU; `once` is to be run under `ncu`, with the metrics that `table`
-//! looks for:
+//! `times` and `once` need a GPU. Run `once` under `ncu`, with the metrics that `table` looks for:
 //!
 //! ```text
 //! ncu --clock-control none --csv --page raw --print-units base --log-file NCU \
-//!     --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight --metrics ... traffic once LABELS
+//!     --section MemoryWorkloadAnalysis_Tables --section SpeedOfLight --metrics ... \
+//!     traffic once LABELS
 //! ncu --clock-control none --csv --page source --print-source sass --log-file SASS \
 //!     --section SourceCounters --kernel-name regex:"linrec_(strides|ahead)" traffic once LABELS
 //! ```
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bench::field::{Field, Roof, Runner};
-use bench::row::{Beside, Measured};
+use bench::row::{Baseline, Measured};
 use bench::{Row, Runs, ncu};
 use half::{bf16, f16};
 use lesson::output::{self, eprintln, println};
@@ -36,13 +36,13 @@ use num_complex::Complex;
 const USAGE: &str =
     "usage: traffic times FOLDER | once LABELS | table NCU LABELS CSV | spans SASS CSV";
 
-/// Measurements of each kernel at each length.
+/// The number of measurements of each kernel at each length.
 const RUNS: usize = 11;
 const LENGTHS: [usize; 4] = [256, 1024, 4096, 16_384];
-/// The length at which kernels are counted, and element types compared.
+/// The length at which kernels are counted and element types are compared.
 const LENGTH: usize = 4096;
 
-/// Elements per thread, threads per block and memcode of the pipe kernels that are compared.
+/// The elements per thread, threads per block and memcode of the compared pipe kernels.
 const PIPES: [(u32, u32, Memcode); 8] = [
     (4, 32, Memcode::Direct),
     (4, 128, Memcode::Direct),
@@ -54,7 +54,7 @@ const PIPES: [(u32, u32, Memcode); 8] = [
     (4, 128, Memcode::SharedVectors),
 ];
 
-/// Those that chapter 8 shows at this length.
+/// The engines that chapter 8 shows at this length.
 const SHOWN_BEFORE: [&str; 2] = ["roof", "pipe:4x128:0"];
 
 fn main() -> ExitCode {
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     output::finish(outcome)
 }
 
-/// The GPU, and how many sequences it gets.
+/// Opens the GPU and returns it with its number of sequences.
 fn gpu() -> lesson::Result<(Device, usize)> {
     let device = Device::auto()?;
     if device.is_simt() {
@@ -97,8 +97,8 @@ fn spans(sass: &Path, csv: &Path) -> lesson::Result {
     bench::write(csv, &ncu::spans(&bench::read(sass)?)?)
 }
 
-/// The roof, and the pipe kernels of these sizes; what cannot be compiled here is left out, with a
-/// sentence.
+/// Makes runners of the roof and of the pipe kernels of these sizes. A kernel that cannot be
+/// compiled here is left out, with a message.
 fn pipes<S: Storage>(device: &Device, sizes: &[(u32, u32, Memcode)]) -> Vec<Runner<S>> {
     let mut runners = vec![Runner::Roof(Roof::Vectors)];
     for &size in sizes {
@@ -110,7 +110,7 @@ fn pipes<S: Storage>(device: &Device, sizes: &[(u32, u32, Memcode)]) -> Vec<Runn
     runners
 }
 
-/// All runners of `f32` in a pass.
+/// Makes all runners of `f32` in a pass.
 fn runners(device: &Device, pass: Pass) -> Result<Vec<Runner<f32>>, linrec::Error> {
     let mut runners = pipes(device, &PIPES);
     if pass == Pass::Forward {
@@ -160,7 +160,7 @@ fn times(folder: &Path) -> lesson::Result {
     bench::write(&folder.join("passes.csv"), &Row::to_csv(&rows)?)
 }
 
-/// Kernels of an element type, under names that begin with `types:`.
+/// Measures kernels of an element type, under names that begin with `types:`.
 fn race_of<S: Storage>(device: &Device, num_seqs: usize) -> lesson::Result<Vec<Row>> {
     let mut field = Field::<S>::new(device, num_seqs * LENGTH)?;
     let runners = pipes(device, &[(8, 64, Memcode::Direct), (4, 128, Memcode::Direct)]);
@@ -174,7 +174,7 @@ fn race_of<S: Storage>(device: &Device, num_seqs: usize) -> lesson::Result<Vec<R
     Ok(rows)
 }
 
-/// Measures all runners in turns; the first of them is the roof.
+/// Measures all runners in turns; the first one must be the roof.
 fn race<S: Storage>(
     device: &Device,
     field: &mut Field<S>,
@@ -183,7 +183,7 @@ fn race<S: Storage>(
     shape: (usize, usize),
 ) -> Result<Vec<Row>, linrec::Error> {
     let measured = Measured { machine: device.name(), element: S::ELEMENT, pass, shape };
-    let rows = field.race(&measured, runners, RUNS, Beside::Median)?;
+    let rows = field.race(&measured, runners, RUNS, Baseline::Median)?;
     let runs: Runs = rows.iter().collect();
     let ms = |name: &str| runs.median(name, shape.1).map_or(f64::NAN, |run| run.ms);
     for name in runners.iter().map(Runner::name) {
@@ -192,8 +192,7 @@ fn race<S: Storage>(
     Ok(rows)
 }
 
-/// Every kernel of the record has the outputs of the shipped pipe kernel of its size, or of any
-/// other within rounding: here those that should have its very bits.
+/// Checks that the exercises' kernels have the same bits as the pipe kernel of their size.
 fn compare(runners: &[Runner<f32>], field: &mut Field<f32>, num_seqs: usize) -> lesson::Result {
     let shape = (num_seqs, 1000);
     for runner in runners.iter().skip(1).filter(|runner| !runner.name().starts_with("pipe:")) {

@@ -1,14 +1,14 @@
-//! `tour bench` on a processor: the library's engine and the plain loop beside the roof, all in one
+//! `tour bench` on a processor: measures the library's engine, the plain loop and the roof in one
 //! run.
 //!
 //! The roof is an element-wise kernel that moves the same bytes: an add of two arrays into a third
 //! for the forward pass (12 bytes per f32 element), three arrays combined into two for the backward
-//! pass (20 bytes). There are two, with ordinary and with streaming stores, and the roof is the
-//! faster one. No recurrence can be faster, and one that is as fast costs nothing beyond its
-//! memory.
+//! pass (20 bytes). There is a version with ordinary and a version with streaming stores; the
+//! faster one is the roof. No recurrence can be faster, and a recurrence that is as fast costs
+//! nothing beyond its memory traffic.
 //!
-//! Arrays beyond the caches are measured on all cores, arrays inside them on one. The engines take
-//! turns, so that a disturbance meets all of them, and every run is kept.
+//! Arrays larger than the caches are measured on all cores, arrays inside the caches on one. The
+//! engines take turns, so that a disturbance affects all of them, and every run is recorded.
 
 mod buffers;
 mod plain;
@@ -23,38 +23,37 @@ use linrec::contract::{self, Domain};
 use linrec::cpu::{Cpu, Simd};
 use linrec::kernels::{ElementType, Pass};
 
-use crate::row::{Beside, Measured, Row};
+use crate::row::{Baseline, Measured, Row};
 use crate::{bytes, csv::Decimal};
 use buffers::{Buffers, Problem};
 use round::{ENGINES, Round};
 use summary::Summary;
 
-/// What to measure.
+/// The settings of the measurement.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Runs of each engine.
+    /// The number of runs of each engine.
     pub runs: u32,
-    /// How much memory the arrays take together, in MiB, where they are to be larger than the
-    /// caches.
+    /// The memory of all arrays together where they must exceed the caches, in MiB.
     pub memory: u32,
-    /// How much memory they take, in KiB, where they are to stay inside a core's own cache.
+    /// The memory of all arrays together where they must fit into a core's own cache, in KiB.
     pub cache: u32,
-    /// Vector instructions, instead of this machine's widest; those that it lacks count as not
-    /// given.
+    /// The vector instructions to use instead of this machine's widest. A choice that this machine
+    /// lacks is ignored.
     pub simd: Option<Simd>,
-    /// Where tables and figures go.
+    /// The folder for tables and figures.
     pub out: PathBuf,
 }
 
-/// The sequence lengths are the powers of two from 16 to 65536.
+/// The exponents of the sequence lengths, which are the powers of two from 16 to 65536.
 const POWERS: std::ops::RangeInclusive<u32> = 4..=16;
 
-/// Measures everything, prints the tables, and writes them with their figures; whether the engine
-/// was right, and every run.
+/// Measures everything, prints the tables, and writes them with their figures. Returns true if the
+/// engine was right, together with every run.
 ///
 /// # Errors
 ///
-/// If the output folder cannot be written, or there is not enough memory.
+/// Returns an error if the output folder cannot be written, or there is not enough memory.
 pub fn run(settings: &Settings) -> lesson::Result<(bool, Vec<Row>)> {
     let cpu = settings.simd.and_then(|simd| Cpu::new().with_simd(simd)).unwrap_or_default();
     let lesson_settings = lesson::Settings { full: false, step: false, out: settings.out.clone() };
@@ -128,10 +127,8 @@ fn lengths() -> impl Iterator<Item = usize> {
     POWERS.map(|power| 1 << power)
 }
 
-/// A problem and all runs of it.
 type Runs = (Pass, Problem, Vec<Round>);
 
-/// Measures problems of one kind.
 fn measure(
     pass: Pass,
     place: &str,
@@ -154,8 +151,8 @@ fn measure(
     Ok((summary, measured))
 }
 
-/// The keys of a pass's two steps, and the names of their tables: beyond the caches, and inside
-/// them.
+/// Returns the keys of a pass's two steps, which are also the names of their tables: for arrays
+/// beyond the caches and inside them.
 fn tables(pass: Pass) -> [&'static str; 2] {
     match pass {
         Pass::Forward => ["forward-memory", "forward-cache"],
@@ -163,12 +160,11 @@ fn tables(pass: Pass) -> [&'static str; 2] {
     }
 }
 
-/// The bytes that a pass over `f32` has to read and write for each element.
 fn bytes_per_element(pass: Pass) -> usize {
     bytes(pass, 1, size_of::<f32>())
 }
 
-/// Keeps the runs of some problems; the roof of each is the faster one of both, and comes first.
+/// Adds the runs of several problems to the rows. The faster roof of each problem comes first.
 fn keep(rows: &mut Vec<Row>, cpu: &Cpu, measured: &[Runs]) {
     for (pass, problem, rounds) in measured {
         let mut order: [usize; ENGINES.len()] = std::array::from_fn(|engine| engine);
@@ -182,13 +178,12 @@ fn keep(rows: &mut Vec<Row>, cpu: &Cpu, measured: &[Runs]) {
             pass: *pass,
             shape: (problem.num_seqs, problem.seq_len),
         };
-        let here = here.rows(&engines, &times, Beside::Round).into_iter();
-        // A processor's speeds are smaller numbers than a GPU's.
+        let here = here.rows(&engines, &times, Baseline::Round).into_iter();
+        // A processor's speeds are smaller numbers than a GPU's, so they get one more decimal.
         rows.extend(here.map(|row| Row { gb_per_s: Decimal { places: 2, ..row.gb_per_s }, ..row }));
     }
 }
 
-/// The machine in words, with what of it is used.
 fn words(cpu: &Cpu, threads: usize) -> String {
     let plural = if threads == 1 { "" } else { "s" };
     let machine = machine::describe().replace('"', "'");

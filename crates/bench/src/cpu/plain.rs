@@ -1,9 +1,10 @@
-//! The plain loop: what one writes first, and the measure of what the engine adds. Rows are dealt
-//! to the threads; within a row it is the loop of chapter 1 and, backward, the one of chapter 4.
+//! The plain loop: the code that a programmer writes first, and the baseline for the engine. Rows
+//! are divided among the threads; the loop over a row is the loop of chapter 1, and backward the
+//! loop of chapter 4.
 
 use rayon::prelude::*;
 
-/// `y_l = y_{l-1} * c_l + x_l` along every row of `row` elements.
+/// Computes `y_l = y_{l-1} * c_l + x_l` along every row of `row` elements.
 pub fn forward(threads: usize, row: usize, inputs: &[f32], coeffs: &[f32], outputs: &mut [f32]) {
     if threads == 1 {
         let given = inputs.chunks(row).zip(coeffs.chunks(row));
@@ -15,9 +16,9 @@ pub fn forward(threads: usize, row: usize, inputs: &[f32], coeffs: &[f32], outpu
     }
 }
 
-/// The gradients of inputs and coefficients along every row of `row` elements. A row is walked from
-/// its end, so the rows are too: memory is read in one direction, which is what prefetchers
-/// foresee.
+/// Computes the gradients of inputs and coefficients along every row of `row` elements. Each row is
+/// walked from its end, and so are the rows: memory is then read in one direction, which
+/// prefetchers expect.
 pub fn backward(
     threads: usize,
     row: usize,

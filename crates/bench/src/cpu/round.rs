@@ -1,4 +1,4 @@
-//! Rounds of measurement: every engine once, in turn, on the same problem.
+//! Rounds of measurements: every engine runs once, in turn, on the same problem.
 
 use std::time::Instant;
 
@@ -12,27 +12,28 @@ use super::buffers::{Buffers, Problem};
 use super::plain as by_loop;
 use crate::median;
 
-/// The engines, in the order in which a round runs them: both [roofs](linrec::cpu::roof), the plain
-/// loop, the library's.
+/// The engines, in the order in which they take turns: both [roofs](linrec::cpu::roof), the plain
+/// loop, the library's engine.
 pub const ENGINES: [&str; 4] = ["roof", "roof:streaming", "loop", "cpu"];
 
-/// The roof of a problem, the faster one of the first two engines.
+/// Returns the index of a problem's roof, the faster of the first two engines.
 pub fn roof(rounds: &[Round]) -> usize {
     let seconds = |engine: usize| median(rounds.iter().map(|round| round[engine]));
     usize::from(seconds(1) < seconds(0))
 }
 
-/// The seconds that each engine took.
+/// The seconds that each engine took in a round.
 pub type Round = [f64; ENGINES.len()];
 
-/// A sample is repeated until it takes this many seconds, and divided by the repetitions.
+/// The shortest sample in seconds. A run is repeated until the sample is this long, and the time is
+/// divided by the number of repetitions.
 const SHORTEST_SAMPLE: f64 = 2e-3;
 
-/// Runs every engine `runs` times, in turn, after one round that warms up.
+/// Runs every engine `runs` times, in turn, after one round that warms up the caches.
 ///
 /// # Errors
 ///
-/// The engine's own.
+/// Returns the engine's own error.
 pub fn rounds(
     problem: &Problem,
     buffers: &mut Buffers,
@@ -90,7 +91,7 @@ fn rows(shape: (usize, usize), array: &[f32]) -> lesson::Result<ArrayView2<'_, f
     Ok(ArrayView2::from_shape(shape, array)?)
 }
 
-/// Times rounds of `work`, which runs the engine of a name once.
+/// Times `runs` rounds of `work`, which runs the named engine once.
 fn time(runs: u32, mut work: impl FnMut(&str) -> lesson::Result) -> lesson::Result<Vec<Round>> {
     let mut sample = |engine: usize, repeats: u32| -> lesson::Result<f64> {
         let start = Instant::now();
@@ -101,7 +102,7 @@ fn time(runs: u32, mut work: impl FnMut(&str) -> lesson::Result) -> lesson::Resu
     };
     let mut repeats = [1; ENGINES.len()];
     for (engine, repeats) in repeats.iter_mut().enumerate() {
-        // The first call meets cold caches; the second says how long one takes.
+        // The first call finds cold caches; the second measures the duration of one call.
         sample(engine, 1)?;
         *repeats = (SHORTEST_SAMPLE / sample(engine, 1)?.max(1e-9)).ceil() as u32;
     }

@@ -1,4 +1,4 @@
-//! The medians: as a table, as a chart.
+//! The medians, as a table and as a chart.
 
 use lesson::plot::{Chart, kernels};
 use lesson::{Kind, Lesson, Table};
@@ -12,8 +12,8 @@ use crate::median;
 #[derive(Default)]
 pub struct Summary(Vec<Medians>);
 
-/// The medians of one problem, in GB/s; the ratios are those within each round, and the roof is the
-/// faster one of both.
+/// The medians of one problem, in GB/s. Ratios are computed within each round, against the faster
+/// of the two roofs.
 struct Medians {
     num_seqs: usize,
     seq_len: usize,
@@ -37,11 +37,11 @@ impl Summary {
         });
     }
 
-    /// Prints the table and writes it to `name.csv`; keeps the smallest ratios for the page.
+    /// Prints the table, writes it to `name.csv`, and records the smallest ratios for the page.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn show(&self, lesson: &mut Lesson, name: &str) -> lesson::Result {
         let [plain, streaming, by_loop, cpu] = ENGINES;
         let ratios = ["cpu / roof", "cpu / loop"];
@@ -63,14 +63,14 @@ impl Summary {
         lesson.table(&format!("{name}.csv"), Kind::Timed, &table)
     }
 
-    /// Throughput against length.
+    /// Draws throughput against length.
     pub fn chart(&self, title: &str) -> Chart {
         let fastest = self.0.iter().flat_map(|line| line.speeds).fold(0.0, f64::max);
         let chart = Chart::new(title).axes("length L", "GB/s").log_x(2.0);
-        // From zero, so that heights can be compared.
+        // The axis begins at zero so that heights can be compared.
         let mut chart = chart.y_range(0.0, 1.1 * fastest);
         for (engine, name) in ENGINES.iter().enumerate() {
-            // The roofs come first, and are variants of one another.
+            // The roofs come first; they are drawn as variants of one another.
             let variant = if name.starts_with("roof") { engine } else { 0 };
             let points = self.0.iter().filter(|line| line.seq_len <= 1 << 16);
             let points = points.map(|line| (line.seq_len as f64, line.speeds[engine]));

@@ -1,4 +1,4 @@
-//! The measurements: shape by shape, all configurations in turns.
+//! Measures shape by shape, with all configurations in turns.
 
 use lesson::machine;
 use lesson::output::println;
@@ -11,7 +11,7 @@ use crate::log::{Line, Log};
 use crate::turns::{in_turns, runs_of};
 use crate::{bytes, median};
 
-/// Measures what the log does not have.
+/// Measures everything that the log lacks.
 pub fn all<S: Storage>(
     device: &Device,
     settings: &Settings,
@@ -26,7 +26,7 @@ pub fn all<S: Storage>(
     };
     let lengths = settings.lengths();
     let (free, _) = device.memory()?;
-    // Five arrays, and some room for what else there is.
+    // Five arrays, with a tenth of the memory left for everything else.
     let most = (free as usize / 10 * 9 / 5) / S::ELEMENT.bytes();
     let shapes = numbers.iter().flat_map(|&n| lengths.iter().map(move |&len| (n, len)));
     let (shapes, too_large): (Vec<_>, Vec<_>) =

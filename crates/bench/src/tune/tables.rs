@@ -10,7 +10,7 @@ use super::{Settings, Trouble};
 use crate::log::Line;
 use crate::write;
 
-/// Prints both tables, and writes them beside the record.
+/// Prints both tables and writes them next to the record.
 pub fn show(settings: &Settings, lines: &[Line]) -> lesson::Result {
     for pass in Pass::ALL {
         let table = best(lines, &settings.kernel, settings.element, pass);
@@ -23,7 +23,8 @@ pub fn show(settings: &Settings, lines: &[Line]) -> lesson::Result {
     Ok(())
 }
 
-/// The fastest configuration at each shape: runtime, bytes, throughput, and the configuration.
+/// Makes a table of the fastest configuration at each shape: runtime, bytes, throughput, and the
+/// configuration.
 pub fn best(lines: &[Line], kernel: &str, element: ElementType, pass: Pass) -> Table {
     let mine = |line: &&Line| {
         let choice = line.engine.parse::<KernelChoice>();
@@ -45,7 +46,7 @@ pub fn best(lines: &[Line], kernel: &str, element: ElementType, pass: Pass) -> T
     table
 }
 
-/// Writes what was not measured, and why.
+/// Writes the configurations that were not measured, with the reasons.
 pub fn write_trouble(
     out: &Path,
     kernel: &str,

@@ -1,4 +1,4 @@
-//! Arrays: their shape, their first and last numbers, and a line for each row.
+//! Shows arrays: their shape, their first and last numbers, and a line plot for each row.
 
 use ndarray::{ArrayBase, Data, Ix1, Ix2};
 
@@ -7,7 +7,7 @@ use super::number::short;
 use super::sparkline::sparkline;
 use linrec::Element;
 
-/// So many numbers of a row are written out, and so many rows.
+/// The largest number of elements written for a row, and the largest number of rows.
 const NUMBERS: usize = 10;
 const ROWS: usize = 6;
 
@@ -49,14 +49,13 @@ impl<T: Element, S: Data<Elem = T>> Show for ArrayBase<S, Ix2> {
     }
 }
 
-/// The element type's name without its path: `Complex<f64>`.
+/// Returns the element type's name without its path: `Complex<f64>`.
 fn name<T>() -> String {
     let name = std::any::type_name::<T>();
     let word = |word: &str| word.rsplit("::").next().unwrap_or_default().to_owned();
     name.split('<').map(word).collect::<Vec<_>>().join("<")
 }
 
-/// The first and the last numbers of a row.
 fn numbers<T: Element>(row: &[T]) -> String {
     let list = |row: &[T]| row.iter().map(|&value| short(value)).collect::<Vec<_>>().join(", ");
     match row.len() {
@@ -66,7 +65,7 @@ fn numbers<T: Element>(row: &[T]) -> String {
     }
 }
 
-/// The line of a row; of complex numbers their modulus.
+/// Draws a row as a line; complex numbers are drawn by their modulus.
 fn line<T: Element>(row: &[T]) -> String {
     let real = |&value: &T| value.to_string().parse().unwrap_or_else(|_| value.modulus());
     sparkline(&row.iter().map(real).collect::<Vec<f64>>())
@@ -79,7 +78,7 @@ mod tests {
     use num_complex::Complex;
 
     #[test]
-    fn shape_and_numbers_are_there_for_any_strides() {
+    fn shape_and_numbers_are_shown_for_any_strides() {
         let values = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
         assert_eq!(
             values.slice(s![.., ..;-1]).content().plain,

@@ -1,54 +1,55 @@
-//! What a value shows, and how evcxr is told.
+//! How a value appears in a notebook, and the message that passes it to evcxr.
 
 use std::io::Write;
 
-/// What is shown of a value.
+/// The displayed form of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
-    /// As plain text.
+    /// The value as plain text.
     pub plain: String,
-    /// As something that a browser draws.
+    /// The value as something that a browser draws.
     pub rich: Option<Rich>,
 }
 
-/// Something that a browser draws.
+/// A displayed form that a browser draws.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rich {
-    /// Its media type: `text/html`, `image/svg+xml`.
+    /// The media type: `text/html`, `image/svg+xml`.
     pub media_type: &'static str,
-    /// The text.
+    /// The content, as text.
     pub text: String,
 }
 
-/// A value that shows itself in a notebook.
+/// A value that can be displayed in a notebook.
 pub trait Show {
-    /// What it shows.
+    /// Returns the displayed form.
     fn content(&self) -> Content;
 
-    /// What evcxr calls for the last expression of a cell.
+    /// Writes the displayed form to the standard output. evcxr calls this method for the last
+    /// expression of a cell.
     fn evcxr_display(&self) {
-        // A notebook that is gone is no reason to fail: the cell's value was computed.
+        // The value has been computed, so a closed notebook is no reason to fail.
         let _ = std::io::stdout().lock().write_all(self.content().to_message().as_bytes());
     }
 }
 
 impl Content {
-    /// A text and HTML.
+    /// Makes content of plain text and HTML.
     pub fn html(plain: impl Into<String>, html: impl Into<String>) -> Content {
         let rich = Rich { media_type: "text/html", text: html.into() };
         Content { plain: plain.into(), rich: Some(rich) }
     }
 
-    /// A text and an SVG picture.
+    /// Makes content of plain text and an SVG picture.
     pub fn svg(plain: impl Into<String>, svg: impl Into<String>) -> Content {
-        // A notebook's file has each line in quotation marks, and a picture has a line for each
+        // A notebook's file stores each line as a quoted string, and a picture has a line for each
         // element.
         let text = svg.into().replace(">\n<", "><");
         let rich = Rich { media_type: "image/svg+xml", text };
         Content { plain: plain.into(), rich: Some(rich) }
     }
 
-    /// What evcxr looks for in the standard output.
+    /// Formats the content as the message that evcxr searches for in the standard output.
     fn to_message(&self) -> String {
         let part = |media_type: &str, text: &str| {
             format!("EVCXR_BEGIN_CONTENT {media_type}\n{text}\nEVCXR_END_CONTENT\n")
@@ -58,12 +59,11 @@ impl Content {
     }
 }
 
-/// Text as it stands in HTML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// A table in HTML, its cells as text: the first row is the header.
+/// Makes an HTML table of text cells; the first row is the header.
 pub(super) fn table(rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let line = |(at, cells): (usize, Vec<String>)| {
         let tag = if at == 0 { "th" } else { "td" };
@@ -79,7 +79,7 @@ mod tests {
     use super::{Content, table};
 
     #[test]
-    fn evcxr_is_given_every_form_between_its_marks() {
+    fn evcxr_receives_every_form_between_its_marks() {
         let message = Content::html("1 < 2", "1 &lt; 2").to_message();
         let expected = "EVCXR_BEGIN_CONTENT text/plain\n1 < 2\nEVCXR_END_CONTENT\n\
                         EVCXR_BEGIN_CONTENT text/html\n1 &lt; 2\nEVCXR_END_CONTENT\n";
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_holds_text_and_no_html() {
+    fn a_table_escapes_html() {
         let rows = [vec!["entry".to_owned()], vec!["fwd<float>".to_owned()]];
         let expected = "<table><tr><th>entry</th></tr><tr><td>fwd&lt;float&gt;</td></tr></table>";
         assert_eq!(table(rows), expected);

@@ -1,19 +1,22 @@
-//! Exercises that say whether an answer is right.
+//! Exercises that check the reader's answer.
 
-/// Checks an answer once there is one: `check` fails where it is wrong, with an `assert!` that says
-/// why.
+/// Checks an answer if there is one. `check` fails for a wrong answer, with an `assert!` that
+/// explains the mistake.
 ///
 /// ```
 /// use lesson::notebook::exercise;
 ///
 /// // Replace `None` by `Some(…)`.
 /// let answer: Option<f64> = None;
-/// exercise(answer, |coeff| assert!((coeff.powi(10) - 0.5).abs() < 1e-6, "after 10 steps {} is left", coeff.powi(10)));
+/// exercise(answer, |coeff| {
+///     let left = coeff.powi(10);
+///     assert!((left - 0.5).abs() < 1e-6, "after 10 steps {left} is left");
+/// });
 /// ```
 ///
 /// # Panics
 ///
-/// If `check` does: that is how a cell says that the answer is wrong.
+/// Panics if `check` panics: a cell reports a wrong answer in this way.
 pub fn exercise<T>(answer: Option<T>, check: impl FnOnce(T)) {
     match answer {
         Some(answer) => {

@@ -1,4 +1,4 @@
-//! Figures, drawn where they are asked for.
+//! Figures that are displayed in the cell that makes them.
 
 use super::content::{Content, Show};
 use crate::plot::{Chart, HeatMap, Panel, svg};
@@ -10,7 +10,8 @@ pub struct Figure {
     panels: usize,
 }
 
-/// A figure of one or more panels: `figure(&[&chart])`. It says so where a panel cannot be drawn.
+/// Draws a figure of one or more panels: `figure(&[&chart])`. If a panel cannot be drawn, the
+/// figure shows the error instead.
 pub fn figure(panels: &[&dyn Panel]) -> Figure {
     let svg = svg(panels).unwrap_or_else(|error| {
         let what = super::content::escaped(&format!("this figure cannot be drawn: {error}"));
@@ -20,7 +21,7 @@ pub fn figure(panels: &[&dyn Panel]) -> Figure {
 }
 
 impl Figure {
-    /// A figure that is SVG already, as the chapters' own drawings are.
+    /// Makes a figure of finished SVG, such as the chapters' own drawings.
     pub fn from_svg(svg: impl Into<String>) -> Figure {
         Figure { svg: svg.into(), panels: 1 }
     }

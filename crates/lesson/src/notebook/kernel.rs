@@ -1,4 +1,4 @@
-//! Kernels that are written in a cell.
+//! Compiles kernels that are written in a cell.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,19 @@ use linrec::device::nvrtc::Nvrtc;
 use linrec::device::{Device, Function};
 use linrec::kernels::{self, Program};
 
-/// The name of a cell's source, in the compiler's and the emulator's messages.
+/// The file name of a cell's source in messages of the compiler and the emulator.
 const FILE: &str = "notebook.cu";
 
-/// The kernel `entry` (`linrec_ref_fwd<float, false>`) of the CUDA C++ in `source`, which may
-/// include the headers under `kernels/`.
+/// Compiles the CUDA C++ in `source`, which may include the headers under `kernels/`, and returns
+/// its kernel `entry` (`linrec_ref_fwd<float, false>`). Prints which kernel is returned.
 ///
-/// It is compiled by NVRTC. Where there is none, the shipped kernel of the file `twin`
-/// (`linrec_ref.cu`) with the same entry is returned instead. What it is, is printed.
+/// NVRTC compiles the source. Without NVRTC, the kernel with the same entry in the shipped PTX of
+/// the file `twin` (`linrec_ref.cu`) is returned instead.
 ///
 /// # Errors
 ///
-/// [`Error::Device`] with what the compiler says, or if there is neither NVRTC nor such a shipped
-/// kernel.
+/// Returns [`Error::Device`] with the compiler's message, or if there is neither NVRTC nor such a
+/// shipped kernel.
 pub fn kernel(device: &Device, source: &str, entry: &str, twin: &str) -> Result<Function, Error> {
     if let Err(missing) = Nvrtc::find() {
         return match shipped(device, entry, twin) {
@@ -40,18 +40,18 @@ pub fn kernel(device: &Device, source: &str, entry: &str, twin: &str) -> Result<
     Ok(kernel)
 }
 
-/// The source with all headers that it includes.
+/// Gathers the source and all headers that it includes.
 fn program(source: &str, entry: &str) -> Program {
     let read = |path: &str| match path {
         FILE => Some(Cow::Owned(source.to_owned())),
         path => kernels::sources().find(|one| one.0 == path).map(|one| Cow::Borrowed(one.1)),
     };
-    // Its own source is always there.
+    // `read` always finds `FILE`, so gathering does not fail.
     let program = Program::gather(FILE, read);
     program.unwrap_or_else(|| Program::new(FILE, source.to_owned())).with_entries([entry])
 }
 
-/// The entry in the shipped PTX of a file.
+/// Finds the entry in the shipped PTX of a file.
 fn shipped(device: &Device, entry: &str, twin: &str) -> Option<Function> {
     let stem = twin.trim_end_matches(".cu");
     let named = kernels::shipped().filter(|(name, _)| name.split('-').next() == Some(stem));

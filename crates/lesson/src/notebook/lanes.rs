@@ -1,4 +1,10 @@
-//! What the lanes of a warp did, as the emulator recorded it: one event, or all shuffles of a warp.
+//! Draws what the lanes of a warp did, as the emulator recorded it.
+//!
+//! An [`Event`] is drawn as two rows of 32 cells with lines between them, so that a reader sees
+//! which lane a value came from, or which addresses a warp accessed. A [`Trace`] is shown as a
+//! table of its events, and [`lanes`] draws all shuffles of a warp below each other. The drawings
+//! are plain SVG, because their cells must line up with the lanes' numbers to the pixel. The tests
+//! at the end of this file check the shapes that are drawn.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,18 +14,18 @@ use super::figure::Figure;
 use crate::Table;
 use linrec::simt::{Accessed, Event, Trace, What};
 
-/// Pixels: of a lane's cell, of the space between the rows, of what stands before the first lane.
+/// Sizes in pixels: a lane's cell, the space between the rows, and the space before lane 0.
 const CELL: usize = 22;
 const GAP: usize = 34;
 const MARGIN: usize = 52;
 const WIDTH: usize = MARGIN + 32 * CELL + 4;
 
-/// So many events are listed, and so many shuffles drawn.
+/// The largest number of events in a table, and the largest number of shuffles in a drawing.
 const LISTED: usize = 40;
 const DRAWN: usize = 12;
 
-/// All shuffles of a warp of the first recorded block, one under the other: what each lane gave,
-/// whose value it got, and what it holds then. At most twelve are drawn.
+/// Draws the shuffles of a warp of the first recorded block below each other: the value of each
+/// lane before, the lane it receives from, and its value after. Draws at most twelve shuffles.
 pub fn lanes(trace: &Trace, warp: u32) -> Figure {
     let block = trace.events.first().map(|event| event.block);
     let of_warp = trace.events.iter().filter(|e| Some(e.block) == block && e.warp == warp);
@@ -59,7 +65,7 @@ impl Show for Trace {
     }
 }
 
-/// `shuffle up`, `load of 16 bytes, shared`.
+/// Describes an event: `shuffle up`, `load of 16 bytes, shared`.
 fn kind(event: &Event) -> String {
     match &event.what {
         What::Shuffle { mode, .. } => format!("shuffle {mode}"),
@@ -93,7 +99,7 @@ fn title(event: &Event) -> String {
     format!("block {}, warp {}: {what} ({})", event.block, event.warp, place(event))
 }
 
-/// How many sectors of 32 bytes the lanes touch.
+/// Counts the sectors of 32 bytes that the lanes touch.
 fn sectors(event: &Event, accessed: &Accessed) -> String {
     let bytes = u64::from(accessed.bytes) * accessed.values.len() as u64;
     let touched: BTreeSet<u64> = active(event)
@@ -110,7 +116,7 @@ fn active(event: &Event) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| lanes >> lane & 1 == 1)
 }
 
-/// The events, one under the other; `nothing` stands there where there is none.
+/// Draws the events below each other, or writes `nothing` if there are no events.
 fn drawing(events: &[&Event], nothing: &str) -> Figure {
     let mut body = String::new();
     let mut y = 16;
@@ -140,7 +146,8 @@ fn drawing(events: &[&Event], nothing: &str) -> Figure {
     ))
 }
 
-/// The lanes' values before and after, and where those after are from.
+/// Draws the lanes' values before and after a shuffle, and a line from each source to its
+/// destination.
 fn shuffle(
     body: &mut String,
     y: usize,
@@ -156,7 +163,7 @@ fn shuffle(
     }
     for lane in active(event) {
         let (from, to) = (centre(usize::from(sources[lane])), centre(lane));
-        // What stays where it is needs no attention.
+        // A value that stays in its lane needs no attention.
         let color = if from == to { "#BBBBBB" } else { "#D55E00" };
         // Writing to a string cannot fail.
         let _ = write!(
@@ -170,7 +177,7 @@ fn shuffle(
     lower + CELL + 12
 }
 
-/// Where each lane's access begins: how many of its values after the lowest of all lanes.
+/// Draws where each lane's access begins, counted in values from the lowest address of all lanes.
 fn access(body: &mut String, y: usize, event: &Event, accessed: &Accessed) -> usize {
     let lowest = active(event).map(|lane| accessed.addresses[lane]).min().unwrap_or(0);
     let offset = |lane: usize| {
@@ -182,7 +189,8 @@ fn access(body: &mut String, y: usize, event: &Event, accessed: &Accessed) -> us
     y + CELL + 12
 }
 
-/// A row of 32 cells; the larger a value, the stronger its colour: blue above zero, orange below.
+/// Draws a row of 32 cells. A larger absolute value has a stronger colour: blue if positive, orange
+/// if negative.
 fn row(
     body: &mut String,
     y: usize,
@@ -222,7 +230,6 @@ fn row(
     }
 }
 
-/// The lanes' numbers below a row.
 fn numbers(body: &mut String, y: usize) {
     for lane in (0..32).step_by(4).chain([31]) {
         let _ = write!(
@@ -242,7 +249,7 @@ fn text(body: &mut String, (x, y): (usize, usize), anchor: &str, words: &str) {
     let _ = write!(body, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{anchor}\">{words}</text>");
 }
 
-/// A 32-bit word as a float in at most five letters.
+/// Formats a 32-bit word as a float in at most five characters.
 fn brief(word: u32) -> String {
     let value = f32::from_bits(word);
     let text = match value.abs() {
@@ -257,7 +264,7 @@ fn brief(word: u32) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     };
-    // `.5` leaves more room than `0.5`, and is read as easily.
+    // `.5` is as easy to read as `0.5` and leaves more space.
     match text.strip_prefix("0.") {
         Some(rest) => format!(".{rest}"),
         None => text.replacen("-0.", "-.", 1),
@@ -285,7 +292,7 @@ mod tests {
         let content = up().content();
         assert_eq!(content.plain, "block 0, warp 1: shuffle up (k.cu:9)");
         let svg = content.rich.unwrap().text;
-        // From the centre of lane 0's cell to that of lane 1; lane 0 keeps what it has.
+        // From the centre of lane 0's cell to the centre of lane 1's cell; lane 0 keeps its value.
         assert!(svg.contains("<path d=\"M63 49L85 81\" stroke=\"#D55E00\"/>"), "{svg}");
         assert!(svg.contains("<path d=\"M63 49L63 81\" stroke=\"#BBBBBB\"/>"), "{svg}");
         assert_eq!(svg.matches("<path").count(), 32);
@@ -293,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_that_take_no_part_have_no_value() {
+    fn inactive_lanes_have_no_value() {
         let mut event = up();
         event.lanes = 0xffff;
         let svg = event.content().rich.unwrap().text;
@@ -301,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_tells_the_sectors_of_its_lanes() {
+    fn a_load_shows_the_sectors_of_its_lanes() {
         let of = |stride: u64| {
             let addresses = std::array::from_fn(|lane| 1024 + stride * lane as u64);
             let values = vec![[0; 32]];
@@ -321,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_a_table_of_its_events_and_says_what_is_missing() {
+    fn a_trace_is_a_table_and_counts_missing_events() {
         let mut trace = Trace::new(100);
         trace.events = vec![event(What::Barrier, u32::MAX); 43];
         trace.left_out = 5;

@@ -1,4 +1,4 @@
-//! What a notebook begins with: where its code runs.
+//! The device that a notebook's code runs on.
 
 use super::content::{Content, Show};
 use crate::machine;
@@ -6,22 +6,22 @@ use linrec::Error;
 use linrec::device::Device;
 use linrec::device::nvrtc::Nvrtc;
 
-/// What this machine has for a notebook.
+/// What this machine offers to a notebook.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// The first GPU, or the emulator: what [`Device::auto`] chooses.
+    /// The device that [`Device::auto`] chooses: the first GPU, or else the emulator.
     pub device: Device,
 }
 
-/// Says what this machine has, and opens its device; a notebook's first cell ends with
-/// `let machine = begin();`.
+/// Opens this machine's device and describes the machine. A notebook's first cell ends with `let
+/// machine = begin();`.
 ///
-/// A cell that makes a variable takes evcxr some seconds when it is the first to do so. Here they
-/// are a part of the first cell, which takes its time anyway.
+/// evcxr needs some seconds for the first cell that defines a variable. This call moves those
+/// seconds to the first cell, which is slow anyway.
 ///
 /// # Panics
 ///
-/// If `LINREC_DEVICE` asks for a device that cannot be used: the cell then says so.
+/// Panics if `LINREC_DEVICE` asks for a device that cannot be used; the cell then shows the error.
 pub fn begin() -> Machine {
     let machine = Device::auto().map(|device| Machine { device });
     let machine = machine.unwrap_or_else(|error: Error| panic!("{error}"));
@@ -60,7 +60,7 @@ mod tests {
     use linrec::device::Device;
 
     #[test]
-    fn a_machine_says_where_kernels_run() {
+    fn a_machine_shows_where_kernels_run() {
         let plain = Machine { device: Device::simt() }.content().plain;
         assert!(plain.contains("\nkernels run in the emulator"), "{plain}");
         assert_eq!(plain.lines().count(), 3, "{plain}");

@@ -1,7 +1,7 @@
-//! How values show themselves in a Jupyter notebook that runs on evcxr.
+//! Displays values in a Jupyter notebook that runs on evcxr.
 //!
-//! evcxr shows the last expression of a cell through its method `evcxr_display`, or else its
-//! `Debug` form. [`Show`] gives that method to arrays, results, reports, counters, tables and
+//! evcxr displays the last expression of a cell with its method `evcxr_display`, or else its
+//! `Debug` form. [`Show`] adds that method to arrays, results, reports, counters, tables and
 //! figures. A notebook begins with
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //! let machine = begin();
 //! ```
 //!
-//! Everything shows itself twice: as plain text, which is what tests compare and what a terminal
-//! can show, and as HTML or a picture.
+//! Every value has two displayed forms: plain text, which tests compare and a terminal can print,
+//! and HTML or a picture.
 //!
 //! ```
 //! use lesson::notebook::prelude::*;
@@ -40,7 +40,7 @@ pub use kernel::kernel;
 pub use lanes::lanes;
 pub use machine::{Machine, begin};
 
-/// What a notebook brings into scope.
+/// The names that a notebook imports.
 pub mod prelude {
     pub use super::{Show, begin, exercise, figure, lanes};
     pub use crate::Table;

@@ -1,18 +1,17 @@
-//! Numbers in few digits.
+//! Formats numbers in few digits.
 
 use linrec::Element;
 
-/// A number with at most six significant digits; complex numbers as `re+imi`.
+/// Formats a number with at most six significant digits; a complex number as `re+imi`.
 pub(super) fn short<T: Element>(value: T) -> String {
     let text = value.to_string();
-    // A complex number writes its own parts.
+    // The text of a complex number already contains both parts.
     match text.parse::<f64>() {
         Ok(number) => short_real(number),
         Err(_) => text,
     }
 }
 
-/// A real number with at most six significant digits.
 pub(super) fn short_real(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || value == 0.0 {
@@ -25,13 +24,12 @@ pub(super) fn short_real(value: f64) -> String {
             None => text,
         };
     }
-    // Six digits in all: those before the point are known from the size.
+    // Six digits in all; the magnitude determines the number of digits before the point.
     let before = size.log10().floor() as i32 + 1;
     let after = usize::try_from(6 - before).unwrap_or(0);
     trimmed(&format!("{value:.after$}")).to_owned()
 }
 
-/// Without zeros behind the last digit of a fraction.
 fn trimmed(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
@@ -42,7 +40,7 @@ mod tests {
     use num_complex::Complex;
 
     #[test]
-    fn six_digits_and_no_idle_zeros() {
+    fn six_digits_without_trailing_zeros() {
         for (value, expected) in [
             (0.0, "0"),
             (1.0, "1"),

@@ -1,4 +1,4 @@
-//! Reports, tables and what the emulator counted.
+//! Displays reports, tables and the emulator's counters.
 
 use super::content::{Content, Show, escaped, table};
 use crate::Table;
@@ -49,8 +49,8 @@ impl Show for Counters {
     }
 }
 
-/// What was counted for each instruction of a line, in the order of the PTX. A loop that the
-/// compiler has unrolled has the same line several times; a line that no lane reached is left out.
+/// Returns the counts of each instruction with its source line, in the order of the PTX. A loop
+/// that the compiler has unrolled repeats its line; lines that no lane reached are left out.
 fn by_line(sites: &[Site]) -> Vec<(String, String, Site)> {
     let mut lines: Vec<(String, String, Site)> = Vec::new();
     for site in sites.iter().filter(|site| site.requests > 0) {

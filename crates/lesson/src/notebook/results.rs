@@ -1,4 +1,4 @@
-//! What the recurrence gives.
+//! Displays the recurrence's results.
 
 use super::content::{Content, Show};
 use linrec::{Element, Gradients, Outputs};
@@ -20,7 +20,6 @@ impl<T: Element> Show for Gradients<T> {
     }
 }
 
-/// Several values under each other, each with its name.
 fn named<const N: usize>(parts: [(&str, &dyn Show); N]) -> Content {
     let (mut plain, mut html) = (Vec::new(), String::new());
     for (name, part) in parts {

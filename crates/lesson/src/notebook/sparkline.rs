@@ -1,23 +1,23 @@
-//! A row of numbers as a small line.
+//! Draws a row of numbers as a small line plot.
 
 use std::fmt::Write;
 
 const WIDTH: f64 = 240.0;
 const HEIGHT: f64 = 36.0;
 
-/// At most so many points are drawn; of longer rows every so-manieth, with the extremes of what
-/// lies between.
+/// The largest number of points drawn. A longer row is divided into stretches, of which the
+/// smallest and the largest value are drawn.
 const POINTS: usize = 240;
 
-/// A line through the values, from the smallest at the bottom to the largest at the top. What is
-/// not finite is left out, with a gap; the line of a single value is a dot.
+/// Draws a line through the values, with the smallest at the bottom and the largest at the top.
+/// Values that are not finite leave a gap; a single value is a dot.
 pub(super) fn sparkline(values: &[f64]) -> String {
     let finite = values.iter().copied().filter(|value| value.is_finite());
     let (low, high) =
         finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
     let x = |at: usize| 2.0 + (WIDTH - 4.0) * at as f64 / (values.len() - 1).max(1) as f64;
     let y = |value: f64| match high - low {
-        // Scaled first: the span of two finite numbers may be infinite.
+        // The division comes first because the span of two finite numbers may be infinite.
         span if span > 0.0 => HEIGHT - 2.0 - (HEIGHT - 4.0) * (value / span - low / span),
         _ => HEIGHT / 2.0,
     };
@@ -42,7 +42,8 @@ pub(super) fn sparkline(values: &[f64]) -> String {
     )
 }
 
-/// Which elements are drawn: all of them, or the smallest and the largest of each stretch.
+/// Returns the positions that are drawn: all of them, or the smallest and the largest value of each
+/// stretch.
 fn shown(values: &[f64]) -> Vec<usize> {
     if values.len() <= POINTS {
         return (0..values.len()).collect();
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_what_is_not_finite_leave_gaps() {
+    fn values_that_are_not_finite_leave_gaps() {
         assert!(sparkline(&[]).contains("d=\"\""));
         let gap = sparkline(&[1.0, f64::NAN, 1.0]);
         assert_eq!(gap.matches('M').count(), 2);

@@ -8,7 +8,7 @@ use super::mark::{Dot, Look, Mark, Pixels};
 use super::ticks::{Axis, Scale};
 use super::{Area, COLORS, Panel, Result, font};
 
-/// A chart of one or more series. Logarithmic axes leave out what they cannot show.
+/// A chart of one or more series. A logarithmic axis leaves out the values that it cannot show.
 #[derive(Debug, Clone)]
 pub struct Chart {
     title: String,
@@ -26,7 +26,7 @@ struct Series {
 }
 
 impl Chart {
-    /// An empty chart.
+    /// Makes an empty chart.
     pub fn new(title: &str) -> Self {
         Chart {
             title: title.to_owned(),
@@ -37,7 +37,7 @@ impl Chart {
         }
     }
 
-    /// Names the axes, with their units.
+    /// Sets the axes' names, with units.
     pub fn axes(mut self, x: &str, y: &str) -> Self {
         self.labels = (x.to_owned(), y.to_owned());
         self
@@ -66,7 +66,7 @@ impl Chart {
         self.series(label, points, Mark::Line)
     }
 
-    /// Adds a dashed line: an expectation beside measurements.
+    /// Adds a dashed line, for an expectation next to measurements.
     pub fn dashed(self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.series(label, points, Mark::Dashes)
     }
@@ -76,7 +76,7 @@ impl Chart {
         self.series(label, points, Mark::Dots)
     }
 
-    /// Adds a line with a dot at every point: measurements.
+    /// Adds a line with a dot at every point, for measurements.
     pub fn measured(self, label: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.series(label, points, Mark::Measured)
     }
@@ -95,8 +95,8 @@ impl Chart {
         self
     }
 
-    /// Gives the series that was added last this colour instead of the next of [`COLORS`]: that of
-    /// a kernel, say ([`kernels`](super::kernels)).
+    /// Sets the colour of the last series, for example to the colour of a [kernel](super::kernels),
+    /// instead of the next of [`COLORS`].
     pub fn color(mut self, color: RGBColor) -> Self {
         if let Some(last) = self.series.last_mut() {
             last.look.color = color;
@@ -104,7 +104,7 @@ impl Chart {
         self
     }
 
-    /// Gives the dots of the series that was added last this form.
+    /// Sets the form of the last series' dots.
     pub fn dot(mut self, dot: Dot) -> Self {
         if let Some(last) = self.series.last_mut() {
             last.look.dot = dot;
@@ -112,21 +112,21 @@ impl Chart {
         self
     }
 
-    /// The range of places that the series cover along one axis, with a margin along y.
+    /// Returns the range that the series cover along one axis, with a margin along y.
     fn range(&self, coordinate: impl Fn(&(f64, f64)) -> f64, margin: f64) -> (f64, f64) {
         let places = self.series.iter().flat_map(|series| &series.points).map(coordinate);
         let (low, high) = places
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), p| (low.min(p), high.max(p)));
         match high - low {
             span if span > 0.0 => (low - margin * span, high + margin * span),
-            // No data, or a single value: any range around it will do.
+            // Without data, or with a single value, any range around it will do.
             _ if low.is_finite() => (low - 1.0, low + 1.0),
             _ => (0.0, 1.0),
         }
     }
 }
 
-/// From the panel's upper edge to the middle of its title, and to the legend.
+/// The distances from the panel's upper edge to the middle of the title, and to the legend.
 const TITLE: i32 = 20;
 const HEAD: i32 = 34;
 
@@ -184,7 +184,7 @@ impl Panel for Chart {
 }
 
 impl Chart {
-    /// The legend's entries: the series that have a label.
+    /// Returns the legend's entries: the series that have a label.
     fn entries(&self) -> Vec<Entry<'_>> {
         let labelled = self.series.iter().filter(|series| !series.label.is_empty());
         labelled.map(|series| (series.label.as_str(), series.look)).collect()
@@ -196,13 +196,12 @@ mod tests {
     use super::*;
     use crate::plot;
 
-    /// How often a colour occurs in a figure.
     fn count(svg: &str, color: RGBColor) -> usize {
         svg.matches(&format!("#{:02X}{:02X}{:02X}", color.0, color.1, color.2)).count()
     }
 
     #[test]
-    fn the_legend_shows_dashes_as_the_curve_has_them() {
+    fn the_legend_shows_the_curves_dashes() {
         let points = [(0.0, 0.0), (1.0, 0.0)];
         let solid = plot::svg(&[&Chart::new("").line("a", points)]).unwrap();
         assert_eq!(count(&solid, COLORS[0]), 2, "curve and sample");

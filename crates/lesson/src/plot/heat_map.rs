@@ -1,4 +1,4 @@
-//! A matrix as colours.
+//! Draws a matrix as colours.
 
 use ndarray::Array2;
 use plotters::prelude::*;
@@ -16,30 +16,31 @@ pub struct HeatMap {
     labels: (String, String),
 }
 
-/// A cell's colour is one of so many, so that runs of equal colour become one rectangle.
+/// The number of shades. Neighbours with the same shade are drawn as one rectangle.
 const SHADES: f64 = 64.0;
 
 impl HeatMap {
-    /// A heat map of `values`. Its colours run over `range`; what lies outside has the colour of
-    /// the end, and NaN is grey.
+    /// Makes a heat map of `values`. Its colours cover `range`; a value outside has the colour of
+    /// the nearer end, and NaN is grey.
     pub fn new(title: &str, values: Array2<f64>, range: (f64, f64)) -> Self {
         HeatMap { title: title.to_owned(), values, range, labels: Default::default() }
     }
 
-    /// Names the columns and the rows.
+    /// Sets the names of the columns and the rows.
     pub fn axes(mut self, columns: &str, rows: &str) -> Self {
         self.labels = (columns.to_owned(), rows.to_owned());
         self
     }
 
-    /// The shade of a value: a whole number from 0 to [`SHADES`]; `None` for NaN.
+    /// Returns the shade of a value, a whole number from 0 to [`SHADES`], or `None` for NaN.
     fn shade(&self, value: f64) -> Option<u32> {
         let (low, high) = self.range;
         let share = ((value - low) / (high - low)).clamp(0.0, 1.0);
         (!share.is_nan()).then(|| (share * SHADES).round() as u32)
     }
 
-    /// Light for zero, blue for positive, orange for negative values.
+    /// Returns a shade's colour: light for zero, blue for positive values, orange for negative
+    /// values.
     fn color(&self, shade: Option<u32>) -> RGBColor {
         let Some(shade) = shade else { return RGBColor(128, 128, 128) };
         let (low, high) = self.range;
@@ -83,16 +84,16 @@ impl Panel for HeatMap {
             }
         }
         self.draw_bar(area, x(columns) + 12, (y(0), y(rows)))?;
-        // The numbers of rows and columns, at the middle of their cells.
+        // The numbers of rows and columns, centred on their cells.
         let below = font(12).pos(Pos::new(HPos::Center, VPos::Top));
         for column in whole_ticks(columns) {
             let place = ((x(column) + x(column + 1)) / 2, y(rows) + 3);
             area.draw(&Text::new(column.to_string(), place, below.clone()))?;
         }
-        let beside = font(12).pos(Pos::new(HPos::Right, VPos::Center));
+        let left = font(12).pos(Pos::new(HPos::Right, VPos::Center));
         for row in whole_ticks(rows) {
             let place = (LEFT - 4, (y(row) + y(row + 1)) / 2);
-            area.draw(&Text::new(row.to_string(), place, beside.clone()))?;
+            area.draw(&Text::new(row.to_string(), place, left.clone()))?;
         }
         area.draw(&Text::new(self.labels.0.clone(), (LEFT, y(rows) + 18), font(13)))?;
         let sideways = font(13).transform(FontTransform::Rotate270);
@@ -101,7 +102,7 @@ impl Panel for HeatMap {
     }
 }
 
-/// Which of so many rows or columns have their number written: at most about seven.
+/// Returns the rows or columns (of `count`) whose number is written: at most about seven.
 fn whole_ticks(count: usize) -> impl Iterator<Item = usize> {
     let ticks = Scale::Linear.ticks((0.0, count.saturating_sub(1) as f64));
     let whole = ticks.into_iter().filter(|tick| tick.fract() == 0.0).map(|tick| tick as usize);
@@ -109,7 +110,8 @@ fn whole_ticks(count: usize) -> impl Iterator<Item = usize> {
 }
 
 impl HeatMap {
-    /// The colour bar, with the ends of the range and zero where it lies between them.
+    /// Draws the colour bar with labels at the ends of the range, and at zero if the range contains
+    /// it.
     fn draw_bar(&self, area: &Area, left: i32, (top, bottom): (i32, i32)) -> Result {
         let (low, high) = self.range;
         let y = |share: f64| bottom - ((bottom - top) as f64 * share).round() as i32;

@@ -1,13 +1,13 @@
-//! Which colour is which kernel: one for each, in every figure of the book.
+//! The colours of kernels: one colour for each kernel, in every figure of the book.
 
 use plotters::style::RGBColor;
 
 use super::COLORS;
 use super::sketch::GREY;
 
-/// The kernels, by the first part of their names in records.
+/// The colours of the kernels, by the first part of their names in records.
 ///
-/// The roof is grey, and what others wrote has colours that no kernel of ours has.
+/// The roof is grey. No kernel of this library shares a colour with other people's code.
 const KERNELS: [(&str, RGBColor); 14] = [
     ("wide", COLORS[0]),
     ("pipe", COLORS[1]),
@@ -17,29 +17,30 @@ const KERNELS: [(&str, RGBColor); 14] = [
     ("look_back", COLORS[5]),
     ("fused", RGBColor(0, 165, 170)),
     ("roof", GREY),
-    // On a CPU.
+    // On the CPU.
     ("cpu", RGBColor(140, 100, 210)),
     ("loop", RGBColor(150, 150, 30)),
-    // Of others.
+    // By other authors.
     ("post", RGBColor(160, 100, 60)),
     ("post's Triton", RGBColor(115, 165, 60)),
     ("accelerated-scan", RGBColor(205, 60, 100)),
     ("mamba", RGBColor(100, 130, 165)),
 ];
 
-/// What the memory can do by its data sheet: the colour of text, which is the reader's theme's.
+/// The colour of the memory's speed by its data sheet: the text's colour, which the reader's theme
+/// sets.
 pub const BANDWIDTH: RGBColor = RGBColor(0, 0, 0);
 
-/// The colour of a kernel: `wide`, or `wide:4x1x128` as in a record. A name that is not in the
-/// table has the text's colour.
+/// Returns the colour of a kernel: `wide`, or `wide:4x1x128` as in a record. A name that is not in
+/// the table has the text's colour.
 pub fn color(name: &str) -> RGBColor {
     let family = name.split(':').next().unwrap_or(name);
     let found = KERNELS.iter().find(|(kernel, _)| *kernel == family);
     found.map_or(BANDWIDTH, |(_, color)| *color)
 }
 
-/// The colour of one of several variants of a kernel: the first has the kernel's own, further ones
-/// are lighter or darker.
+/// Returns the colour of a kernel's variant: the kernel's own colour for the first, lighter or
+/// darker colours for the others.
 pub fn variant(name: &str, number: usize) -> RGBColor {
     let own = color(name);
     match number % 4 {
@@ -50,7 +51,7 @@ pub fn variant(name: &str, number: usize) -> RGBColor {
     }
 }
 
-/// A colour between two: for the steps on the way from one kernel to another.
+/// Mixes two colours, for the steps on the way from one kernel to another.
 pub fn mixed(from: RGBColor, to: RGBColor, share: f64) -> RGBColor {
     let mix = |from: u8, to: u8| {
         (f64::from(from) + share * (f64::from(to) - f64::from(from))).round() as u8

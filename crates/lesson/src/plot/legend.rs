@@ -1,27 +1,23 @@
-//! The legend of a chart: between its title and its plot, so that it never hides data.
+//! The legend of a chart. It is drawn between the title and the plot so that it never hides data.
 
 use plotters::prelude::*;
 
 use super::mark::{Look, Pixels};
 use super::{Area, Result, font};
 
-/// What a legend says of one series.
+/// A series' label and look.
 pub(super) type Entry<'a> = (&'a str, Look);
 
-/// The height of a line of entries.
 const LINE: i32 = 19;
-/// The width of the drawn sample, and of the gap before the words.
 const SAMPLE: i32 = 26;
 const GAP: i32 = 6;
-/// Between two entries.
 const BETWEEN: i32 = 20;
 
-/// The height of the legend in a panel of this width.
 pub(super) fn height(entries: &[Entry], width: i32) -> i32 {
     LINE * lines(entries, width).len() as i32
 }
 
-/// Draws the legend from `top` on, each line in the middle of the panel.
+/// Draws the legend downwards from `top`, with each line centred in the panel.
 pub(super) fn draw(area: &Area, entries: &[Entry], top: i32) -> Result {
     let panel = area.dim_in_pixel().0 as i32;
     for (row, line) in lines(entries, panel).into_iter().enumerate() {
@@ -38,7 +34,7 @@ pub(super) fn draw(area: &Area, entries: &[Entry], top: i32) -> Result {
     Ok(())
 }
 
-/// The entries of each line: as many as fit.
+/// Divides the entries into lines of as many entries as fit.
 fn lines<'a, 'b>(entries: &'b [Entry<'a>], width: i32) -> Vec<&'b [Entry<'a>]> {
     let mut lines = Vec::new();
     let mut rest = entries;
@@ -56,7 +52,7 @@ fn line_width(line: &[Entry]) -> i32 {
     entries + BETWEEN * (line.len() as i32 - 1).max(0)
 }
 
-/// The font is the reader's: a guess at the width of its letters, on the wide side.
+/// Estimates the width of an entry generously, because the reader's browser chooses the font.
 fn entry_width((label, _): &Entry) -> i32 {
     SAMPLE + GAP + label.chars().count() as i32 * 7
 }
@@ -67,7 +63,7 @@ mod tests {
     use crate::plot::mark::Mark;
 
     #[test]
-    fn entries_that_do_not_fit_go_to_a_further_line() {
+    fn entries_that_do_not_fit_go_to_another_line() {
         let look = Look::new(Mark::Line, BLACK);
         let entries = [("accelerated-scan", look), ("the roof", look), ("pipe", look)];
         assert_eq!(lines(&entries, 720).len(), 1);

@@ -1,10 +1,10 @@
-//! How a series looks: the same in the plot and in the legend.
+//! The look of a series, in the plot and in the legend alike.
 
 use plotters::prelude::*;
 
 use super::{Area, Result};
 
-/// How the points of a series are drawn.
+/// How a series' points are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Mark {
     Line,
@@ -19,22 +19,22 @@ pub(super) enum Mark {
 pub enum Dot {
     /// A filled circle.
     Disc,
-    /// A circle around the background.
+    /// A circle filled with the background.
     Ring,
     /// A filled square.
     Square,
     /// A filled triangle.
     Triangle,
-    /// Two crossing lines.
+    /// Two crossed lines.
     Cross,
 }
 
 impl Dot {
-    /// All of them, for series of one colour.
+    /// All forms, for several series of one colour.
     pub const ALL: [Dot; 5] = [Dot::Disc, Dot::Ring, Dot::Square, Dot::Triangle, Dot::Cross];
 }
 
-/// Mark, form of the dots and colour.
+/// A series' mark, form of dots and colour.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Look {
     pub mark: Mark,
@@ -42,10 +42,9 @@ pub(super) struct Look {
     pub color: RGBColor,
 }
 
-/// What can be drawn at a place in pixels of the panel.
 pub(super) struct Pixels<'a, 'b>(pub &'a Area<'b>);
 
-/// The width of lines, and the lengths of a dash and of the gap after it.
+/// The width of lines, the length of a dash, and the gap after it.
 const WIDTH: u32 = 2;
 const DASH: f64 = 6.0;
 const SPACE: f64 = 4.0;
@@ -55,7 +54,7 @@ impl Look {
         Look { mark, dot: Dot::Disc, color }
     }
 
-    /// Draws a series of places.
+    /// Draws a series through these positions.
     pub(super) fn series(self, pixels: &Pixels, places: &[(i32, i32)]) -> Result {
         match self.mark {
             Mark::Line | Mark::Measured => pixels.line(places, self.color)?,
@@ -68,7 +67,7 @@ impl Look {
         Ok(())
     }
 
-    /// Draws a sample from a place on, for the legend.
+    /// Draws a sample for the legend.
     pub(super) fn sample(self, pixels: &Pixels, (x, y): (i32, i32), length: i32) -> Result {
         let middle = (x + length / 2, y);
         match self.mark {
@@ -90,7 +89,7 @@ impl Pixels<'_, '_> {
         Ok(())
     }
 
-    /// Dashes that go on from one piece of the line to the next.
+    /// Draws a dashed line; the dashes continue from one segment to the next.
     fn dashes(&self, places: &[(i32, i32)], color: RGBColor) -> Result {
         let mut walked = 0.0;
         let mut dash: Vec<(i32, i32)> = Vec::new();

@@ -1,14 +1,15 @@
-//! Figures: charts and heat maps in one style, drawn by plotters as SVG.
+//! Charts and heat maps in one style, drawn as SVG by plotters.
 //!
-//! Backgrounds are pure white and text pure black; the book replaces exactly these two by the
-//! colours of the reader's theme. The colours of the data are Okabe and Ito's, told apart by
-//! colour-blind readers and visible on both.
+//! Backgrounds are pure white and text is pure black; the book replaces exactly these two by the
+//! colours of the reader's theme. The data's colours are the palette of Okabe and Ito, which
+//! colour-blind readers can tell apart and which is visible on both backgrounds.
 //!
 //! ```
 //! use lesson::plot::{self, Chart};
 //!
 //! let points = (0..10).map(|l| (f64::from(l), 0.9_f64.powi(l)));
-//! let chart = Chart::new("An impulse fades").axes("position l", "output y").line("c = 0.9", points);
+//! let chart = Chart::new("An impulse fades").axes("position l", "output y");
+//! let chart = chart.line("c = 0.9", points);
 //! let svg = plot::svg(&[&chart])?;
 //! assert!(svg.starts_with("<svg"));
 //! # Ok::<(), lesson::Error>(())
@@ -31,8 +32,8 @@ use plotters::prelude::*;
 
 use super::Result;
 
-/// The colours of data series, in the order in which charts use them. Kernels have colours of their
-/// own: [`kernels`].
+/// The colours of data series, in the order in which charts use them. Kernels have their own
+/// colours: [`kernels`].
 pub const COLORS: [RGBColor; 6] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -42,42 +43,43 @@ pub const COLORS: [RGBColor; 6] = [
     RGBColor(86, 180, 233),
 ];
 
-/// The colour of text, which the book replaces by that of the reader's theme: for lines over data.
+/// The colour of text and of lines over data. The book replaces it by the text colour of the
+/// reader's theme.
 pub const TEXT: RGBColor = BLACK;
 
 /// The width of a figure in pixels; the book shows it at this size or smaller.
 pub const WIDTH: u32 = 720;
 
-/// The area that a panel draws into.
+/// The drawing area of a panel.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Something that fills a part of a figure.
+/// A part of a figure.
 pub trait Panel {
-    /// Draws it.
+    /// Draws the panel.
     ///
     /// # Errors
     ///
-    /// If the backend cannot draw.
+    /// Returns an error if the backend cannot draw.
     fn draw(&self, area: &Area) -> Result;
 
-    /// The height that suits a panel of this width, in pixels.
+    /// Returns the height in pixels that suits a panel of this width.
     fn height(&self, width: u32) -> u32;
 }
 
-/// A figure of one or more panels: up to two side by side, further ones below.
+/// Draws a figure of one or more panels: up to two next to each other, the others below.
 ///
 /// # Errors
 ///
-/// If a panel cannot be drawn.
+/// Returns an error if a panel cannot be drawn.
 pub fn svg(panels: &[&dyn Panel]) -> Result<String> {
     grid(panels, panels.len().clamp(1, 2))
 }
 
-/// A figure with so many panels side by side.
+/// Draws a figure with `columns` panels in each row.
 ///
 /// # Errors
 ///
-/// If a panel cannot be drawn.
+/// Returns an error if a panel cannot be drawn.
 pub fn grid(panels: &[&dyn Panel], columns: usize) -> Result<String> {
     let columns = columns.max(1);
     let rows = panels.len().div_ceil(columns).max(1);
@@ -96,13 +98,14 @@ pub fn grid(panels: &[&dyn Panel], columns: usize) -> Result<String> {
     Ok(without_defaults(&svg))
 }
 
-/// An SVG of plotters without the attributes that say what is so anyway: a quarter of its bytes.
+/// Removes attributes with default values from an SVG of plotters, which saves a quarter of its
+/// bytes.
 #[must_use]
 pub fn without_defaults(svg: &str) -> String {
     let svg = [r#" opacity="1""#, r#" stroke="none""#, r#" stroke-width="1""#]
         .iter()
         .fold(svg.to_owned(), |svg, default| svg.replace(default, ""));
-    // Sizes of letters have some fifteen digits, of which nobody sees more than two.
+    // Font sizes have some fifteen digits; no more than two are visible.
     let mut pieces = svg.split(r#" font-size=""#);
     let mut slim = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -113,7 +116,6 @@ pub fn without_defaults(svg: &str) -> String {
     slim
 }
 
-/// The text style of titles and labels.
 fn font(size: u32) -> TextStyle<'static> {
     ("sans-serif", size).into_text_style(&(1, 1)).color(&BLACK)
 }

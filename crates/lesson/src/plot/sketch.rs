@@ -1,27 +1,27 @@
-//! What pictures are made of that are no charts: words and cells at places in pixels.
+//! Draws the parts of pictures that are not charts: words and cells at positions in pixels.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Area, Result};
 
-/// Between the colours of data: frames, axes, what is not there.
+/// The colour of frames, axes and missing parts.
 pub const GREY: RGBColor = RGBColor(128, 128, 128);
 
-/// Text around a point.
+/// Writes text centred on a point.
 ///
 /// # Errors
 ///
-/// If the backend cannot draw.
+/// Returns an error if the backend cannot draw.
 pub fn middle(area: &Area, text: impl Into<String>, at: (i32, i32), size: u32) -> Result {
     write(area, text, at, size, HPos::Center)
 }
 
-/// Text from a point on.
+/// Writes text that begins at a point.
 ///
 /// # Errors
 ///
-/// If the backend cannot draw.
+/// Returns an error if the backend cannot draw.
 pub fn left(area: &Area, text: impl Into<String>, at: (i32, i32), size: u32) -> Result {
     write(area, text, at, size, HPos::Left)
 }
@@ -39,11 +39,11 @@ fn write(
     Ok(())
 }
 
-/// A cell with a ground of `strength` between 0 and 1, and a frame.
+/// Draws a cell with a frame, filled with the colour at an opacity of `strength` (0 to 1).
 ///
 /// # Errors
 ///
-/// If the backend cannot draw.
+/// Returns an error if the backend cannot draw.
 pub fn cell(area: &Area, corners: [(i32, i32); 2], color: RGBColor, strength: f64) -> Result {
     area.draw(&Rectangle::new(corners, color.mix(strength).filled()))?;
     area.draw(&Rectangle::new(corners, color.stroke_width(1)))?;

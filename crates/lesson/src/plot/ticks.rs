@@ -1,10 +1,10 @@
-//! Where an axis has its ticks, and what they say.
+//! The ticks of an axis and their labels.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-/// How an axis maps values to places.
+/// How an axis maps values to positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scale {
     Linear,
@@ -13,7 +13,7 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    /// The place of a value on the axis; `None` for what a logarithmic axis cannot show.
+    /// Returns the position of a value on the axis, or `None` if a logarithmic axis cannot show it.
     pub(super) fn place(self, value: f64) -> Option<f64> {
         let place = match self {
             Scale::Linear => value,
@@ -22,7 +22,7 @@ impl Scale {
         place.is_finite().then_some(place)
     }
 
-    /// The tick places within a range of places, at most about eight.
+    /// Returns the positions of the ticks within a range, at most about eight.
     pub(super) fn ticks(self, (low, high): (f64, f64)) -> Vec<f64> {
         let step = match self {
             Scale::Linear => round_step((high - low) / 6.0),
@@ -33,7 +33,7 @@ impl Scale {
         (first..=last).map(|i| i as f64 * step).collect()
     }
 
-    /// What the tick at a place says.
+    /// Returns the label of a tick.
     pub(super) fn label(self, place: f64) -> String {
         let value = match self {
             Scale::Linear => place,
@@ -49,7 +49,7 @@ impl Scale {
     }
 }
 
-/// An axis as plotters wants it: a range of places with ticks of our own.
+/// An axis in the form that plotters expects: a range of positions, with ticks chosen here.
 pub(super) struct Axis {
     pub scale: Scale,
     pub range: (f64, f64),
@@ -82,7 +82,7 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// The smallest of 1, 2 and 5 times a power of ten that is not below `step`.
+/// Returns the smallest of 1, 2 and 5 times a power of ten that is not below `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * power >= step * (1.0 - 1e-9));

@@ -1,74 +1,75 @@
-//! Who told what, and who waited for whom: from the emulator's trace.
+//! The messages that blocks published, and how long others waited for them, from the emulator's
+//! trace.
 //!
 //! The emulator lets the blocks take turns, each warp for at most 256 instructions. A *turn* is one
-//! round of it, and serves as a clock.
+//! round of all blocks, and serves as a clock.
 
 use std::collections::BTreeMap;
 
 use linrec::kernels;
 use linrec::simt::{Event, Trace, What};
 
-/// What a block does, as far as others or memory take notice of it.
+/// An action of a block that involves memory or other blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
-    /// Loads inputs and coefficients.
+    /// It loads inputs and coefficients.
     Load,
-    /// Looks at memory for nothing: it is kept back.
-    Late,
-    /// Exchanges numbers between lanes or warps: finds out what its tile does.
+    /// It reads memory without a purpose, because it is delayed.
+    Delayed,
+    /// It exchanges numbers between lanes or warps to compute its tile's transition.
     Combine,
-    /// Tells what its tile does to the state.
-    TellAggregate,
-    /// Tells the state after its tile.
-    TellPrefix,
-    /// Asks for what others tell.
-    Ask,
-    /// Stores outputs.
+    /// It publishes its tile's transition.
+    PublishAggregate,
+    /// It publishes the state after its tile.
+    PublishPrefix,
+    /// It polls for messages of other blocks.
+    Poll,
+    /// It stores outputs.
     Store,
 }
 
-/// Something that a block told.
+/// A message that a block published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
+pub struct Message {
     /// The block.
     pub block: u64,
     /// The tile, in the order of the sequence.
     pub tile: usize,
     /// The turn.
     pub turn: usize,
-    /// Whether it was the state after the tile, and not what the tile alone does.
+    /// True if the message was the state after the tile, false if it was the tile's transition.
     pub prefix: bool,
 }
 
-/// What a trace of one launch over one sequence says.
+/// The content of a trace of one launch over one sequence.
 #[derive(Debug, Clone, Default)]
 pub struct Life {
-    /// What each block did in which turn, in order; no deed twice.
-    pub deeds: Vec<(u64, usize, Act)>,
-    /// What was told, in order.
-    pub told: Vec<Told>,
-    /// How many tiles back each block that looks back found a state: 1 is the tile just before its
-    /// own.
+    /// The actions of each block with their turns, in order and without repetitions.
+    pub actions: Vec<(u64, usize, Act)>,
+    /// The published messages, in order.
+    pub messages: Vec<Message>,
+    /// For each block that looks back, how many tiles back it found a state; 1 is the tile just
+    /// before its own.
     pub distances: BTreeMap<u64, usize>,
-    /// Tiles whose outputs a block stored, and in which turn the first of them.
+    /// The tiles whose outputs a block stored, with the turn of the first store.
     pub stored: Vec<(u64, usize, usize)>,
-    /// How many turns there were.
+    /// The number of turns.
     pub turns: usize,
 }
 
-/// The most instructions of a warp in a turn.
+/// The largest number of instructions of a warp in a turn.
 const TURN: usize = 256;
 
-/// How the places lie in which blocks tell each other something.
+/// The layout of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Places {
     /// 128 bytes for each tile; an aggregate has an even tag and a prefix an odd one.
     Apart,
-    /// 16 bytes for each tile, in groups of 128 that lie in turns over the lanes.
+    /// 16 bytes for each tile, in groups of 128 tiles that are interleaved over the lanes.
     Groups,
 }
 
-/// The line of source that an event came from.
+/// Returns the line of source that an event came from.
 fn code(event: &Event) -> &'static str {
     let Some((file, line)) = &event.source else { return "" };
     let text = file.strip_prefix("kernels/").and_then(kernels::source).unwrap_or_default();
@@ -76,30 +77,30 @@ fn code(event: &Event) -> &'static str {
 }
 
 impl Life {
-    /// Reads a trace, of a launch with tiles of so many steps.
+    /// Reads the trace of a launch with tiles of `steps` steps.
     pub fn of(trace: &Trace, steps: usize, places: Places) -> Life {
         let (mut life, mut lines) = (Life::default(), Lines::default());
-        // The first address of the outputs, and the place of tile 0.
+        // The first address of the outputs, and the address of tile 0's message.
         let mut base = u64::MAX;
-        let mut first_place = u64::MAX;
+        let mut first_message = u64::MAX;
         for event in &trace.events {
             let What::Store(store) = &event.what else { continue };
             let least = lanes(event).map(|lane| store.addresses[lane]).min().unwrap_or(u64::MAX);
-            if lines.is_tell(event) {
-                first_place = first_place.min(least);
+            if lines.is_publish(event) {
+                first_message = first_message.min(least);
             } else if is_output(event) {
                 base = base.min(least);
             }
         }
-        let tile_of = |address: u64| tile_at(address.wrapping_sub(first_place), places);
+        let tile_of = |address: u64| tile_at(address.wrapping_sub(first_message), places);
         let (mut last, mut in_a_row) = ((0, 0), 0);
-        // What each block found when it looked last.
+        // What each block found in its last look.
         let mut looks: BTreeMap<u64, Vec<(usize, bool)>> = BTreeMap::new();
         let without_copies = |event: &&Event| !matches!(event.what, What::Copy(_));
         for event in trace.events.iter().filter(without_copies) {
             let now = (event.block, event.warp);
-            // A warp that nobody else comes between has had more than one turn, too, if it did so
-            // much.
+            // A warp that ran alone for this many instructions has used up its turn and begins
+            // another.
             in_a_row = if now == last { in_a_row + 1 } else { 0 };
             if now < last || in_a_row == TURN {
                 life.turns += 1;
@@ -109,7 +110,7 @@ impl Life {
             let turn = life.turns;
             let act = match &event.what {
                 What::Load(load) if load.shared => Act::Combine,
-                What::Load(load) if lines.is_ask(event) => {
+                What::Load(load) if lines.is_poll(event) => {
                     if places == Places::Apart && load.values.len() == 2 {
                         let found = lanes(event).map(|lane| {
                             let tags = [0, 1].map(|word| load.values[word][lane] >> 32);
@@ -118,17 +119,19 @@ impl Life {
                         });
                         looks.insert(event.block, found.collect());
                     }
-                    Act::Ask
+                    Act::Poll
                 }
-                // One lane alone asks for the number of the launch.
-                What::Load(_) if lines.is_idle(event) && event.lanes.count_ones() > 1 => Act::Late,
+                // A single lane reads the number of the launch.
+                What::Load(_) if lines.is_idle(event) && event.lanes.count_ones() > 1 => {
+                    Act::Delayed
+                }
                 What::Load(_) => Act::Load,
                 What::Store(store) if store.shared => Act::Combine,
-                What::Store(store) if lines.is_tell(event) => {
+                What::Store(store) if lines.is_publish(event) => {
                     let lane = lanes(event).next().unwrap_or(0);
                     let tile = tile_of(store.addresses[lane]);
                     let tag = store.values[0][lane] >> 32;
-                    // The chained scan tells states only.
+                    // The chained scan publishes only states.
                     let one_word = store.values.len() == 1;
                     let prefix = one_word || places == Places::Apart && tag % 2 == 1;
                     if prefix && !one_word {
@@ -137,8 +140,8 @@ impl Life {
                         let nearest = nearest.map(|(tile, _)| tile + 1).max().unwrap_or(0);
                         life.distances.insert(event.block, tile + 1 - nearest);
                     }
-                    life.told.push(Told { block: event.block, tile, turn, prefix });
-                    if prefix { Act::TellPrefix } else { Act::TellAggregate }
+                    life.messages.push(Message { block: event.block, tile, turn, prefix });
+                    if prefix { Act::PublishPrefix } else { Act::PublishAggregate }
                 }
                 What::Store(_) if !is_output(event) => continue,
                 What::Store(store) => {
@@ -153,27 +156,27 @@ impl Life {
                 What::Shuffle { .. } => Act::Combine,
                 What::Barrier | What::Copy(_) => continue,
             };
-            let deed = (event.block, turn, act);
-            let known = life.deeds.iter().rev().take_while(|(_, other, _)| *other == turn);
-            if !known.into_iter().any(|other| *other == deed) {
-                life.deeds.push(deed);
+            let action = (event.block, turn, act);
+            let known = life.actions.iter().rev().take_while(|(_, other, _)| *other == turn);
+            if !known.into_iter().any(|other| *other == action) {
+                life.actions.push(action);
             }
         }
         life.turns += 1;
         life
     }
 
-    /// The turns in which a block did something.
+    /// Returns the turns in which a block performed an action.
     pub fn turns_of(&self, block: u64, act: Act) -> impl Iterator<Item = usize> {
-        let mine = self.deeds.iter().filter(move |(who, _, what)| (*who, *what) == (block, act));
+        let mine = self.actions.iter().filter(move |(who, _, what)| (*who, *what) == (block, act));
         mine.map(|(_, turn, _)| *turn)
     }
 
-    /// The turns in which a block asked for something and did nothing else that shows.
+    /// Returns the number of turns in which a block polled and did nothing else that shows.
     pub fn waited(&self, block: u64) -> usize {
-        let busy = [Act::Load, Act::TellAggregate, Act::TellPrefix, Act::Store];
+        let busy = [Act::Load, Act::PublishAggregate, Act::PublishPrefix, Act::Store];
         let is_busy = |turn| busy.iter().any(|&act| self.turns_of(block, act).any(|t| t == turn));
-        self.turns_of(block, Act::Ask).filter(|&turn| !is_busy(turn)).count()
+        self.turns_of(block, Act::Poll).filter(|&turn| !is_busy(turn)).count()
     }
 }
 
@@ -182,13 +185,14 @@ fn lanes(event: &Event) -> impl Iterator<Item = usize> {
     (0..32).filter(move |lane| lanes >> lane & 1 > 0)
 }
 
-/// Whether a store is of outputs: what one lane stores is a final state, or what a launch leaves
-/// for the next.
+/// Returns true if a store is of outputs. A store by a single lane is a final state, or something
+/// that a launch leaves for the next.
 fn is_output(event: &Event) -> bool {
     matches!(&event.what, What::Store(store) if !store.shared) && event.lanes.count_ones() > 1
 }
 
-/// Which lines of the PTX tell something, which ask, and which look for nothing.
+/// Classifies the lines of the PTX: lines that publish, lines that poll, and lines that only pass
+/// time.
 #[derive(Debug, Default)]
 struct Lines(BTreeMap<u32, [bool; 3]>);
 
@@ -197,17 +201,17 @@ impl Lines {
         *self.0.entry(event.line).or_insert_with(|| {
             let code = code(event);
             let has = |all: [&str; 2]| all.iter().any(|words| code.contains(words));
-            let tells = has(["st.relaxed.gpu.global.v2.u64", "st.release.gpu.global.u32"]);
-            let asks = has(["ld.relaxed.gpu.global.v2.u64", "ld.acquire.gpu.global.u32"]);
-            [tells, asks, code.contains("ld.relaxed.gpu.global.u32")]
+            let publishes = has(["st.relaxed.gpu.global.v2.u64", "st.release.gpu.global.u32"]);
+            let polls = has(["ld.relaxed.gpu.global.v2.u64", "ld.acquire.gpu.global.u32"]);
+            [publishes, polls, code.contains("ld.relaxed.gpu.global.u32")]
         })
     }
 
-    fn is_tell(&mut self, event: &Event) -> bool {
+    fn is_publish(&mut self, event: &Event) -> bool {
         self.of(event)[0]
     }
 
-    fn is_ask(&mut self, event: &Event) -> bool {
+    fn is_poll(&mut self, event: &Event) -> bool {
         self.of(event)[1]
     }
 
@@ -216,7 +220,7 @@ impl Lines {
     }
 }
 
-/// The number of the tile whose place lies so many bytes behind the first one's.
+/// Returns the number of the tile whose message is `bytes` bytes after tile 0's message.
 fn tile_at(bytes: u64, places: Places) -> usize {
     match places {
         Places::Apart => (bytes / 128) as usize,
