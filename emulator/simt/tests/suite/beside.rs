@@ -92,7 +92,7 @@ fn blocks_within_a_launch_are_told_by_it() {
     let bench = Bench::new("st.global.u32 [%rd2], %r1;").blocks(2);
     let arguments = bench.arguments();
     let launch = || {
-        let launch = Launch::new(bench.kernel(), bench.grid, bench.block, &arguments);
+        let launch = Launch::new(bench.kernel(), bench.setup.grid, bench.setup.block, &arguments);
         launch.prepare(&bench.memory).unwrap()
     };
     let alone = Prepared::run_side_by_side(&[launch()]).unwrap_err();

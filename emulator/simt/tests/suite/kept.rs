@@ -61,7 +61,7 @@ fn a_later_launch_reads_nothing_of_an_earlier_ones() {
             let mut first = Bench::new(LEAVES).threads(1).blocks(3);
             way(&first).unwrap();
             let mut second = after(&mut first, read);
-            second.dynamic_shared = dynamic_shared;
+            second.setup.dynamic_shared = dynamic_shared;
             let report = way(&second).unwrap_err();
             assert_eq!(report.kind, ReportKind::Uninitialized, "{report}");
         }

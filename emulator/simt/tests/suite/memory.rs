@@ -80,6 +80,37 @@ fn what_the_host_cannot_do() {
     assert_ne!(a, b, "a pointer to what was freed must not lead to what came after");
 }
 
+#[test]
+fn freed_and_forgotten_memory() {
+    let bench = Bench::new("ld.global.u32 %r5, [%rd3];");
+    bench.run().unwrap();
+    bench.memory.forget(bench.a + 8, 4).unwrap();
+    let message =
+        "reads 4 bytes at offset 8 of buffer `inputs` (4096 bytes), which nothing has written";
+    let found = bench.run();
+    assert_eq!(bench.reports(found, ReportKind::Uninitialized, "ld.global", message).lanes, 4);
+    bench.memory.fill(bench.a, BYTES, 0).unwrap();
+    bench.run().unwrap();
+    bench.memory.free(bench.a).unwrap();
+    let message = "reads 4 bytes at offset 0 of buffer `inputs`, which has been freed";
+    bench.reports(bench.run(), ReportKind::OutOfBounds, "ld.global", message);
+}
+
+#[test]
+fn more_memory_than_the_host_has() {
+    let bench = Bench::new(
+        "mul.wide.u32 %rd5, %r1, 1000000; add.u64 %rd5, %rd5, %rd2; st.global.u32 [%rd5], %r1;",
+    );
+    let memory = Memory::with_resident_limit(1 << 40, 20 << 14);
+    let a = memory.allocate("inputs", 64).unwrap();
+    let b = memory.allocate("large", 1 << 32).unwrap();
+    let arguments = [a.to_le_bytes(), b.to_le_bytes()].concat();
+    let report = bench.launch(&arguments).prepare(&memory).unwrap().run(0..1).unwrap_err();
+    assert_eq!(report.kind, ReportKind::OutOfMemory);
+    let message = "touches a page of buffer `large` (4294967296 bytes) for which the emulated device has no memory left";
+    assert_eq!(report.message, message);
+}
+
 /// Each block turns its words round through shared memory, and halves of its warps go different
 /// ways.
 fn turning() -> Bench {

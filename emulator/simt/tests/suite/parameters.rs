@@ -1,8 +1,7 @@
-//! `ld.param`: every type and vector, at every place where it may stand.
+//! `ld.param`: every type and vector at every offset. Addresses of parameters in registers are in
+//! `cases/parameters.ptx`.
 
-use simt::{Launch, Memory, Module, ReportKind};
-
-use crate::kernel::Bench;
+use simt::{Launch, Memory, Module};
 
 /// The types, their bytes, and whether they are signed.
 const TYPES: [(&str, usize, bool); 14] = [
@@ -108,87 +107,4 @@ fn parameters_are_read_at_every_offset() {
         forms += 1;
     });
     println!("parameters: {forms} forms");
-}
-
-/// A kernel that takes a struct by value and reads it at a place of each lane's own.
-fn indexed(body: &str) -> Bench {
-    Bench::of(&format!(
-        ".version 8.0\n.target sm_80\n.address_size 64
-        .visible .entry k(.param .u64 out, .param .align 8 .b8 values[8])
-        {{
-            .reg .pred %p<4>; .reg .b16 %rs<4>; .reg .b32 %r<10>; .reg .b64 %rd<10>;
-            ld.param.u64 %rd9, [out];
-            mov.u32 %r1, %tid.x;
-            and.b32 %r2, %r1, 3;
-            {body}
-            ret;
-        }}"
-    ))
-}
-
-/// Each lane stores `%r9`. The second parameter is the address of `b`, and the first that of `a`.
-const STORES: &str =
-    "mul.wide.u32 %rd8, %r1, 4; add.u64 %rd9, %rd9, %rd8; st.global.u32 [%rd9], %r9;";
-
-#[test]
-fn parameters_are_read_at_addresses_in_registers() {
-    for read in [
-        "mov.u64 %rd1, values; add.u64 %rd1, %rd1, %rd2; ld.param.u16 %rs1, [%rd1];",
-        "mov.b64 %rd1, values+8; add.u64 %rd1, %rd1, %rd2; ld.param.u16 %rs1, [%rd1+-8];",
-        "mov.b64 %rd1, values; cvta.param.u64 %rd1, %rd1; add.u64 %rd1, %rd1, %rd2; ld.u16 %rs1, [%rd1];",
-        "cvta.param.u64 %rd1, values; add.u64 %rd1, %rd1, %rd2; ld.u16 %rs1, [%rd1];",
-        "cvta.param::entry.u64 %rd1, out; add.u64 %rd1, %rd1, %rd2; cvta.to.param.u64 %rd1, %rd1;
-         ld.param.u16 %rs1, [%rd1+8];",
-        // Lanes of one access that mean parameters and global memory.
-        "setp.lt.u32 %p1, %r1, 16; cvta.param.u64 %rd1, values; add.u64 %rd1, %rd1, %rd2;
-         @!%p1 mov.u64 %rd1, %rd9; ld.u16 %rs1, [%rd1];",
-    ] {
-        let body = format!("mul.wide.u32 %rd2, %r2, 2; {read} cvt.u32.u16 %r9, %rs1; {STORES}");
-        let bench = indexed(&body);
-        bench.run().unwrap_or_else(|report| panic!("{read}: {report}"));
-        let mut bytes = [0; 128];
-        bench.memory.read(bench.a, &mut bytes).unwrap();
-        let values = bench.b.to_le_bytes();
-        for (lane, got) in bytes.as_chunks().0.iter().enumerate() {
-            let value = u16::from_le_bytes([values[lane % 4 * 2], values[lane % 4 * 2 + 1]]);
-            let wanted = if read.contains("@!%p1") && lane >= 16 { 0 } else { value.into() };
-            assert_eq!(u32::from_le_bytes(*got), wanted, "{read} in lane {lane}");
-        }
-    }
-}
-
-#[test]
-fn mistakes_with_addresses_of_parameters_are_reported() {
-    let prepare =
-        "cvta.param.u64 %rd1, values; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;";
-    for (body, kind, lanes, message) in [
-        (
-            "ld.u32 %r9, [%rd2];",
-            ReportKind::OutOfBounds,
-            1 << 2,
-            "reads 4 bytes at offset 16 of the parameters, which have 16 bytes",
-        ),
-        (
-            "ld.u32 %r9, [%rd1+2];",
-            ReportKind::Misaligned,
-            u32::MAX,
-            "reads 4 bytes at offset 10 of the parameters, which is no multiple of 4",
-        ),
-        (
-            "st.u32 [%rd1], %r1;",
-            ReportKind::ReadOnly,
-            u32::MAX,
-            "writes offset 8 of the parameters, which kernels only read",
-        ),
-        (
-            "atom.add.u32 %r9, [%rd1], 1;",
-            ReportKind::ReadOnly,
-            u32::MAX,
-            "updates offset 8 of the parameters, which kernels only read",
-        ),
-    ] {
-        let bench = indexed(&format!("{prepare}\n{body}"));
-        let report = bench.reports(bench.run(), kind, body, message);
-        assert_eq!(report.lanes, lanes, "{report}");
-    }
 }

@@ -2,7 +2,6 @@
 
 use simt::{Launch, Memory, Module, ReportKind};
 
-use crate::kernel::Bench;
 use crate::unpacked;
 
 /// As NVRTC compiles it from NVIDIA's headers, with and without optimisation.
@@ -87,19 +86,4 @@ fn without_a_release_or_an_acquire_they_race() {
         let report = sums(&source.replace(from, to), 0).unwrap_err();
         assert_eq!(report.kind, ReportKind::Race, "{from} as {to}: {report}");
     }
-}
-
-/// A warp for each tile needs no memory.
-#[test]
-fn who_only_asks_where_it_lies_is_run() {
-    let bench = Bench::new("mov.u32 %r5, %reserved_smem_offset_1;\nst.global.u32 [%rd2], %r5;");
-    bench.threads(1).run().unwrap();
-}
-
-/// It is no room for the kernel's own: a little beyond that there is nothing.
-#[test]
-fn what_lies_between_is_outside() {
-    let bench = Bench::new("mov.u32 %r5, %reserved_smem_offset_0;\nst.shared.u32 [%r3+4096], %r5;");
-    let report = bench.threads(1).run().unwrap_err();
-    assert_eq!(report.kind, ReportKind::OutOfBounds, "{report}");
 }

@@ -258,8 +258,8 @@ fn registers_have_names() {
 #[test]
 fn an_endless_loop_ends_at_the_bound() {
     let mut endless = Bench::new("L: add.s32 %r5, %r5, 1; bra L;");
-    endless.instructions = 20_000;
-    let report = endless.gone_through(false).unwrap_err();
+    endless.setup.instructions = 20_000;
+    let report = endless.stepped(false).unwrap_err();
     assert_eq!(report, endless.run().unwrap_err());
     let message = "is over the launch's bound of 20000 instructions, all of which are used up";
     assert_eq!(report.message, message);

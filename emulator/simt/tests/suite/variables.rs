@@ -209,52 +209,6 @@ fn a_stepper_goes_back_to_what_they_held() {
 }
 
 #[test]
-fn mistakes_with_variables_are_reported() {
-    let declarations = ".global .align 4 .u32 table[3]; .const .align 8 .u32 fixed[2] = {1, 2};";
-    for (body, kind, message) in [
-        (
-            "mov.u64 %rd1, fixed; st.global.u32 [%rd1+4], 1;",
-            ReportKind::ReadOnly,
-            "writes 4 bytes at offset 4 of buffer `fixed` (8 bytes), which lies in constant memory",
-        ),
-        (
-            "mov.u64 %rd1, fixed; st.v2.u32 [%rd1], {1, 1};",
-            ReportKind::ReadOnly,
-            "writes 8 bytes at offset 0 of buffer `fixed` (8 bytes), which lies in constant memory",
-        ),
-        (
-            "mov.u64 %rd1, fixed; st.global.u8 [%rd1], 1;",
-            ReportKind::ReadOnly,
-            "writes 1 byte at offset 0 of buffer `fixed` (8 bytes), which lies in constant memory",
-        ),
-        (
-            "mov.u64 %rd1, fixed; red.global.add.u32 [%rd1], 1;",
-            ReportKind::ReadOnly,
-            "updates 4 bytes at offset 0 of buffer `fixed` (8 bytes), which lies in constant memory",
-        ),
-        (
-            "mov.u64 %rd1, table; ld.const.u32 %r1, [%rd1+4];",
-            ReportKind::OutOfBounds,
-            "reads 4 bytes from constant memory, at an address that is offset 4 of buffer `table` (12 bytes)",
-        ),
-        (
-            "ld.const.u32 %r1, [fixed+8];",
-            ReportKind::OutOfBounds,
-            "reads 4 bytes at 0 bytes past the end of buffer `fixed` (8 bytes)",
-        ),
-        (
-            "ld.global.u32 %r1, [table+12];",
-            ReportKind::OutOfBounds,
-            "reads 4 bytes at 0 bytes past the end of buffer `table` (12 bytes)",
-        ),
-    ] {
-        let module = module(declarations, body);
-        let report = run(&module, &Memory::new(1 << 20), 0).unwrap_err();
-        assert_eq!((report.kind, &*report.message), (kind, message), "{body}");
-    }
-}
-
-#[test]
 fn variables_keep_to_the_bounds() {
     // Of a large one that is zero, only what is touched costs anything.
     let sparse = module(
@@ -278,38 +232,4 @@ fn variables_keep_to_the_bounds() {
     assert_eq!(memory.used(), 0);
     assert!(launch.prepare(&memory).is_ok());
     assert!(Launch { host_bytes: 65_000, ..launch }.prepare(&memory).is_ok(), "they are there");
-}
-
-/// Declarations, and what is said of the kernel that uses `x` of them.
-const REFUSED: [(&str, &str); 13] = [
-    (".extern .global .u32 x;", "`x` of PTX line 2: it is `.extern`, and there is no other module"),
-    (".global .texref x;", "`x` of PTX line 2: a variable of type `.texref` is not supported"),
-    (".const .b8 y[65000]; .const .b8 x[600];", "constant memory has more than 65536 bytes"),
-    (".global .u32 x = 1.5;", "does not go with the type `.u32`"),
-    (".global .u64 y; .global .u32 x = y;", "the address of `y` is no `.u32`"),
-    (".global .u64 x = y;", "`y` is not declared"),
-    (".global .u64 y; .global .u8 x[8] = {0xff(y)};", "a part of an address is not supported"),
-    (".shared .u64 y; .global .u64 x = y;", "`y` does not lie in device memory"),
-    (".extern .global .u32 y; .global .u64 x = y;", "`y` of PTX line 2: it is `.extern`"),
-    (".global .u32 x[2] = {1, 2, 3};", "more than the 2 values that there is room for"),
-    (".global .u32 x[];", "a variable without a value needs a size"),
-    (".global .u32 x[1073741824];", "a variable of more than 4 GB"),
-    (".global .u32 x[2] = 1;", "`{` was expected, not `1`"),
-];
-
-#[test]
-fn a_variable_that_is_refused_refuses_who_uses_it() {
-    for (declarations, sentence) in REFUSED {
-        let source = format!(
-            ".version 8.0 .target sm_80 .address_size 64\n{declarations}
-            .entry uses() {{ .reg .b64 %rd<2>;
-                mov.u64 %rd1, x; }}
-            .entry other() {{ ret; }}"
-        );
-        let module = Module::parse(&source).unwrap_or_else(|error| panic!("{error}"));
-        assert!(module.kernel("other").is_some());
-        let refusal = module.refusal("uses").unwrap_or_else(|| panic!("accepted: {declarations}"));
-        assert!(refusal.message.contains(sentence), "{refusal}, not: {sentence}");
-        assert_eq!(refusal.line, 4);
-    }
 }
