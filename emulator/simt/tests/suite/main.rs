@@ -6,13 +6,12 @@
 //! - One module for each family of instructions holds its rows. `coverage` asks the parser which
 //!   opcodes it accepts, and fails for an opcode that no row and no case tests.
 //! - `parser` and `declarations` read sources, right and wrong ones.
-//! - `blocks`, `launches`, `bounds`: ranges of blocks, sizes of launches, and what a launch may use.
+//! - `launches`, `bounds`: sizes of launches, ranges of blocks, and what a launch may use.
 //! - `grid_barrier`, `reserved_shared`: barriers of a grid and of tiles as NVIDIA's headers compile.
 //! - `variables`: variables of a module in device memory.
 //! - `beside`: launches that run side by side and reach each other's memory.
 //! - `kept`: a block finds nothing of what earlier blocks left in the emulator's scratch memory.
-//! - `execution`: mutated kernels on any arguments; the mutations are in `simt-fuzz`.
-//! - `programs`: random programs that are right, written and run in several ways.
+//! - `programs`: random programs that are right, and mutated kernels; both are from `simt-fuzz`.
 //! - `textures`, `surfaces`: texels that are fetched, read and written; `objects` has their kernels,
 //!   `object_mistakes` their wrong uses, `textures_of_cuda` and `measured_textures` what CUDA's
 //!   compiler and an H100 make of them.
@@ -23,7 +22,6 @@ mod arithmetic;
 mod atomics;
 mod beside;
 mod bits;
-mod blocks;
 mod bounds;
 mod carry;
 mod compare;
@@ -33,7 +31,6 @@ mod counted;
 mod coverage;
 mod declarations;
 mod exact;
-mod execution;
 mod form;
 mod grid_barrier;
 mod halves;

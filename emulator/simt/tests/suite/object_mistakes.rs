@@ -62,8 +62,7 @@ empty | 3 0 0 | tex.1d.v4.u32.s32 {%r5}
 Uninitialized: reads through texture `empty` (linear memory of 16) 4 bytes at offset 12 of buffer \
 `empty` (64 bytes), which nothing has written
 freed | 3 0 0 | tex.1d.v4.u32.s32 {%r5}
-OutOfBounds: reads through texture `freed` (linear memory of 16) 4 bytes at offset 12 of buffer \
-`freed`, which has been freed
+OutOfBounds: reads 4 bytes at offset 12 of buffer `freed`, which has been freed
 l | 0 0 0 | ld.global.u32 %r10, [%rd1];
 OutOfBounds: reads 4 bytes at address 0x4000000080, the handle of a texture or surface
 ";

@@ -1,5 +1,5 @@
 //! `ld.param`: every type and vector at every offset. Addresses of parameters in registers are in
-//! `cases/parameters.ptx`.
+//! `cases/memory.ptx`.
 
 use simt::{Launch, Memory, Module};
 

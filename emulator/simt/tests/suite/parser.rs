@@ -145,7 +145,7 @@ fn unrounded_arithmetic_is_reported() {
     assert_eq!(unrounded, [(17, "mul.f32"), (18, "sub.f64")]);
 }
 
-/// The other modules that are refused are in `cases/modules.ptx`.
+/// The other modules that are refused are in `cases/refusals.ptx`.
 #[test]
 fn modules_that_are_too_large_are_refused() {
     let long_file = format!("{MODULE}//{}", " ".repeat(16 << 20));
