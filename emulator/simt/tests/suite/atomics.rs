@@ -86,7 +86,7 @@ fn operations(flush: bool) -> Vec<(&'static str, &'static str, u32, New)> {
     all
 }
 
-/// Whether two registers hold the same halves: what is not a number may be any.
+/// Returns whether two registers hold the same halves, where any NaN equals any other.
 fn same_halves(a: u64, b: u64, format: Format) -> bool {
     [0, 16].iter().all(|shift| exact::same(a >> shift & 0xffff, b >> shift & 0xffff, format))
 }

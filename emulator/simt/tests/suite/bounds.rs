@@ -1,5 +1,9 @@
-//! What a launch may use: instructions, bytes of the host, and time until it is cancelled. Most of
-//! these kernels would take all of the host's memory, or run for hours.
+//! The bounds of a launch: instructions, bytes of the host, and the time until it is cancelled.
+//!
+//! Most of these kernels would take all of the host's memory or run for hours if a bound were not
+//! kept. Each test runs a kernel above a bound, which must end with a report, and a kernel just
+//! below it, which must run. Bounds of single kernels are also in `cases/reports.ptx` and
+//! `cases/calls.ptx`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -9,8 +13,8 @@ use crate::kernel::{AROUND, Bench, source};
 
 const MIB: u64 = 1 << 20;
 
-/// Runs all blocks, together or one by one, with `bytes` of the host, and wants them to be too few:
-/// for what.
+/// Runs all blocks, together or one by one, with `bytes` of the host, which must be too few for
+/// `what`.
 fn needs_more(mut bench: Bench, bytes: u64, together: bool, what: &str) -> Report {
     bench.setup.host_bytes = bytes;
     let found = if together { bench.run_together() } else { bench.run() };
@@ -51,8 +55,8 @@ fn shared_memory_of_resident_blocks() {
     few.run().unwrap();
 }
 
-/// 8192 warps that each know how far the others are, and leave it for them: what they share is
-/// there once.
+/// Each of 8192 warps knows how far the others have come, and publishes it. Clocks that warps share
+/// are allocated once.
 #[test]
 fn clocks_of_many_warps() {
     let clocks = "the order of accesses by warps that run together";
@@ -70,7 +74,7 @@ fn clocks_of_many_warps() {
     enough.run_together().unwrap();
 }
 
-/// A thread that writes one word after the other, of which all are remembered.
+/// A thread writes one word after the other, and the emulator remembers all of them.
 #[test]
 fn words_that_blocks_share() {
     let body =
@@ -105,7 +109,7 @@ fn everything_else_that_grows() {
     let report = launch(16 * MIB).prepare(&memory).unwrap().run(0..64).unwrap_err();
     assert_eq!(report.kind, ReportKind::HostBytes);
     assert!(report.message.contains("32768 more bytes of the host for a page"), "{report}");
-    // Those that were touched are there now, and count no more.
+    // The pages that were touched are there now, and count no more.
     let report = launch(16 * MIB).prepare(&memory).unwrap().run(0..64).unwrap_err();
     assert!(report.block[0] > 20, "{report}");
 
@@ -130,7 +134,7 @@ fn everything_else_that_grows() {
     assert_eq!(bench.line(report.line), "AGAIN: ld.global.u32 %r5, [%rd3]; bra AGAIN;");
 }
 
-/// What is given back is there for the next range.
+/// Memory that a range gives back is free for the next range.
 #[test]
 fn ranges_one_after_the_other_take_no_more_than_one() {
     let bench = Bench::new("st.shared.u32 [s], 1; cp.async.ca.shared.global [s+64], [%rd1], 4;");
@@ -144,7 +148,7 @@ fn ranges_one_after_the_other_take_no_more_than_one() {
     needs_more(bench, bytes - 1, false, "registers");
 }
 
-/// One budget for all blocks, in whatever ranges.
+/// All blocks have one budget, whatever the ranges are.
 #[test]
 fn instructions_of_all_blocks() {
     let mut bench = Bench::new("").blocks(100);
@@ -231,7 +235,7 @@ fn cancelled() {
     }
 }
 
-/// What PTX declares is refused or has its bounds before anything is allocated for it.
+/// Declarations are refused or bounded before anything is allocated for them.
 #[test]
 fn declared_sizes_near_the_ends_of_numbers() {
     let kernel = |parameters: &str, body: &str| {

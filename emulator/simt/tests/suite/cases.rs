@@ -24,7 +24,8 @@
 //!   `stepped_together`): the launch. Behind the first expectation it is only that of the next.
 //! - `let NAME: TEXT`, above the first case: `$NAME` is the text in all cases.
 //! - `with NAME: TEXT | TEXT`: `$NAME` is each of the texts in turn in what the expectations below
-//!   are about. Repeated lines add texts; several names give all combinations.
+//!   are about. Repeated lines add texts; several names give all combinations. A single `$NAME` may
+//!   be a list of texts.
 //! - `body:` separates declarations of the module from the body of the kernel.
 //! - `refused:` every line of the PTX is a statement that the parser refuses, with the message in
 //!   the comment behind it or on the lines below it.
@@ -86,7 +87,7 @@ struct Expected {
     text: String,
 }
 
-/// What a launch came to, or a sentence.
+/// The result of a launch, or the sentence of its report or refusal.
 type Outcome = std::result::Result<Found, String>;
 
 struct Found {
@@ -128,7 +129,7 @@ fn parse(text: &str) -> Result<Vec<Case>> {
         if key == "case" {
             finish(cases.last_mut(), &above)?;
             if cases.iter().any(|case| case.name == value) {
-                return Err(fail("a case of this name stands above"));
+                return Err(fail("a case above has this name"));
             }
             above = cases.last().cloned().unwrap_or_default();
             let inherited = Case { declarations: None, ptx: String::new(), ..Case::default() };
@@ -137,6 +138,8 @@ fn parse(text: &str) -> Result<Vec<Case>> {
             continue;
         }
         let case = cases.last_mut().ok_or_else(|| fail("a `case` comes first"))?;
+        let list = lets.iter().find(|(name, _)| value.strip_prefix('$') == Some(name));
+        value = list.map_or(value, |(_, texts)| texts.clone());
         match key {
             "with" => match with.iter_mut().find(|(other, _)| other == name) {
                 Some((_, texts)) => alternatives(texts, &value),
@@ -193,7 +196,7 @@ fn directive(line: &str) -> Option<(&str, &str)> {
 }
 
 fn alternatives(texts: &mut Vec<String>, value: &str) {
-    // An empty text may stand at either end.
+    // The first or the last text may be empty.
     texts.extend(format!(" {value} ").split(" | ").map(|text| text.trim().to_string()));
 }
 
@@ -209,7 +212,7 @@ fn finish(case: Option<&mut Case>, above: &Case) -> Result<()> {
     Ok(())
 }
 
-/// A statement with the message of its refusal, which stands behind it or below it.
+/// A statement with the message of its refusal, from the comment behind it or below it.
 fn refusal(lines: &[&str], number: usize) -> Result<Variants> {
     let line = lines[number];
     let below = lines[number + 1..].iter().map_while(|line| line.strip_prefix("//   "));
@@ -335,7 +338,7 @@ impl Variants {
     }
 }
 
-/// What comes of a launch in each way to run it.
+/// Runs a launch in each of its ways.
 fn outcomes(source: &str, launch: &Launch) -> Result<Vec<(String, Outcome)>> {
     let refused = |error: ParseError| format!("refused at {error}");
     if let Err(error) = Module::parse(source) {
@@ -406,8 +409,8 @@ fn check(source: &str, expected: &str, outcome: &Outcome) -> Result<()> {
     if found == value { Ok(()) } else { Err(format!("{what} = {found}")) }
 }
 
-/// Whether this is the refusal of a line that is expected without the line itself and without
-/// whether the module can be read.
+/// Returns whether a refusal is the expected one, where the expectation has neither the line itself
+/// nor the word `module`.
 fn refuses(found: &str, source: &str, wanted: &str) -> bool {
     let found = found.strip_prefix("module ").unwrap_or(found);
     let Some((at, message)) = wanted.split_once(": ") else { return false };
@@ -416,7 +419,7 @@ fn refuses(found: &str, source: &str, wanted: &str) -> bool {
     found == wanted || found == format!("{at}: `{}`: {message}", line.trim())
 }
 
-/// Writes the numbers of lines for `<TEXT>`, where it stands behind a space or a parenthesis.
+/// Writes the numbers of lines for each `<TEXT>` that follows a space or a parenthesis.
 fn with_lines(source: &str, text: &str) -> Result<String> {
     let (mut rest, mut all) = (text, String::new());
     let is_mark = |text: &str, at: usize| {
@@ -485,55 +488,53 @@ fn list(text: &str) -> Result<Vec<u32>> {
 /// The file with the reports that are found in the place of those that were expected.
 fn updated(text: &str, cases: &[Case]) -> Result<String> {
     let mut lines: Vec<Option<String>> = text.lines().map(|line| Some(line.to_string())).collect();
-    for variants in cases.iter().flat_map(|case| case.variants.iter().map(move |v| (case, v))) {
-        let (case, variants) = variants;
-        if variants.expected[0].text == "accepted" {
-            continue;
-        }
-        let mut found = Vec::new();
-        for names in combinations(&variants.with) {
-            let source = case.source(&names);
-            for (_, outcome) in outcomes(&source, &variants.launch)? {
-                let Err(sentence) = outcome else { continue };
-                if check(
-                    &source,
-                    &variants.written(&variants.expected[0].text, &source, &names),
-                    &Err(sentence.clone()),
-                )
-                .is_err()
-                {
-                    let differs = |name: &&Name| {
-                        variants.with.iter().any(|(other, all)| *other == name.0 && all.len() > 1)
-                    };
-                    let names: Vec<Name> = names.iter().filter(differs).cloned().collect();
-                    found.push(without_lines(&source, &sentence, &names));
-                }
-            }
-        }
-        found.dedup();
-        let [sentence] = &found[..] else { continue };
+    for (case, variants) in
+        cases.iter().flat_map(|case| case.variants.iter().map(move |v| (case, v)))
+    {
         let place = variants.expected[0].lines.clone();
-        for line in &mut lines[place.clone()] {
-            *line = None;
-        }
-        let first = if place.is_empty() { continue } else { place.start };
-        let is_refusal = text.lines().nth(first).is_some_and(|line| line.starts_with("//   "));
-        let message = sentence.split_once(": ").map_or("", |(_, message)| message);
-        let new = match is_refusal {
-            true => {
+        let [sentence] = &case.others(variants)?[..] else { continue };
+        let Some(first) = lines[place.clone()].first_mut().and_then(Option::take) else { continue };
+        lines[place.clone()].fill(None);
+        let new = match first.strip_prefix("//   ") {
+            None => format!("// expect: {sentence}"),
+            // The refusal of a statement has no more than the message.
+            Some(_) => {
+                let message = sentence.split_once(": ").map_or("", |(_, message)| message);
+                let statement = variants.with.iter().find(|(name, _)| name == "STATEMENT");
                 let statement =
-                    &variants.with.iter().find(|(name, _)| name == "STATEMENT").unwrap().1;
-                let statement = format!("`{}`: ", statement[0]);
+                    statement.map_or(String::new(), |(_, texts)| format!("`{}`: ", texts[0]));
                 format!("//   {}", message.strip_prefix(&statement).unwrap_or(message))
             }
-            false => format!("// expect: {sentence}"),
         };
-        lines[first] = Some(wrapped(&new));
+        lines[place.start] = Some(wrapped(&new));
     }
     Ok(lines.into_iter().flatten().map(|line| line + "\n").collect())
 }
 
-/// Writes `<TEXT>` for the numbers of lines: as few words of the line as it is the first with.
+impl Case {
+    /// The reports and refusals that are not the expected ones.
+    fn others(&self, variants: &Variants) -> Result<Vec<String>> {
+        let expected = &variants.expected[0].text;
+        let mut found = Vec::new();
+        for names in combinations(&variants.with) {
+            let source = self.source(&names);
+            let wanted = variants.written(expected, &source, &names);
+            let differs =
+                |name: &str| variants.with.iter().any(|(n, all)| n == name && all.len() > 1);
+            let names: Vec<Name> = names.into_iter().filter(|(name, _)| differs(name)).collect();
+            for (_, outcome) in outcomes(&source, &variants.launch)? {
+                if expected != "accepted" && check(&source, &wanted, &outcome).is_err() {
+                    found.extend(outcome.err().map(|text| without_lines(&source, &text, &names)));
+                }
+            }
+        }
+        found.dedup();
+        Ok(found)
+    }
+}
+
+/// Writes `<TEXT>` for the numbers of lines: the line if it is short, or as few words of it as no
+/// line before it has.
 fn without_lines(source: &str, text: &str, names: &[Name]) -> String {
     let mut parts = text.split("PTX line ");
     let mut all = parts.next().unwrap_or_default().to_string();
@@ -542,10 +543,11 @@ fn without_lines(source: &str, text: &str, names: &[Name]) -> String {
         let number: usize = part[..end].parse().unwrap();
         let line = source.lines().nth(number - 1).unwrap_or_default().trim();
         let first =
-            |text: &str| source.lines().position(|line| line.contains(text)) == Some(number - 1);
-        let ends = line.match_indices(' ').map(|(at, _)| at).chain([line.len()]);
-        let mark = ends.map(|end| &line[..end]).find(|mark| first(mark)).unwrap_or(line);
-        // What differs between the combinations is named.
+            |text: &&str| source.lines().position(|line| line.contains(text)) == Some(number - 1);
+        let words = line.match_indices(' ').map(|(at, _)| &line[..at]);
+        let whole = Some(line).filter(|line| line.len() <= 40 && !line.contains('>'));
+        let mark = whole.into_iter().chain(words).find(first).unwrap_or(line);
+        // A text that differs between the combinations is named.
         let name = names.iter().find(|(_, text)| !text.is_empty() && text.starts_with(mark));
         let mark = name.map_or(mark.to_string(), |(name, _)| format!("${name}"));
         write!(all, "<{mark}>{}", &part[end..]).unwrap();
@@ -589,7 +591,7 @@ fn harness() -> std::result::Result<(), Failed> {
         ("// refused:\nfoo; // `bar` is not", "line 3: no message follows the statement"),
         ("// refused:\nfoo;  // `bar` is not", "line 3, parser: refused at PTX line"),
         ("", "line 1: `a` expects nothing"),
-        ("// expect: runs\n// case: a", "line 3: a case of this name stands above"),
+        ("// expect: runs\n// case: a", "line 3: a case above has this name"),
         ("// threads: many\n// expect: runs", "line 2: `many` is no number"),
         ("// thread: 32\n// expect: runs", "line 2: `thread` is no key"),
         ("// run: fast\n// expect: runs", "`fast` is no way to run"),

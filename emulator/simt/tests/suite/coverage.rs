@@ -16,7 +16,7 @@ use crate::{
     warp, wmma,
 };
 
-/// The number of opcodes that the parser accepts, hints of caches not counted. Whoever adds an opcode
+/// The number of opcodes that the parser accepts, without hints of caches. Whoever adds an opcode
 /// adds a row or a case, and counts it here.
 const OPCODES: usize = 15_930;
 

@@ -4,7 +4,7 @@ use simt::{
     Counters, Kernel, Launch, Memory, Module, ParseError, Prepared, Report, ReportKind, Stepper,
 };
 
-/// What a module begins with.
+/// The first lines of a module.
 pub const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 /// A kernel `k` with pointers `a` and `b` as parameters, in `%rd1` and `%rd2`; the thread's number
@@ -54,7 +54,7 @@ pub struct Bench {
     pub setup: Setup,
 }
 
-/// How a [`Bench`] is launched.
+/// The sizes and bounds of the launch of a [`Bench`].
 #[derive(Clone)]
 pub struct Setup {
     pub grid: [u32; 3],
@@ -62,7 +62,7 @@ pub struct Setup {
     pub dynamic_shared: u32,
     pub instructions: u64,
     pub host_bytes: u64,
-    /// How many bytes of `b` are zero before the launch. Nothing has written the others.
+    /// The number of bytes of `b` that are zero before the launch. Nothing has written the others.
     pub zeros: u64,
 }
 
@@ -162,8 +162,8 @@ impl Bench {
         self.with(|launch, blocks| launch.run_together(0..blocks, None))
     }
 
-    /// Runs the kernel by instructions on new buffers, goes back to the middle and to the end again.
-    /// Returns the words of `b` as well.
+    /// Runs the kernel by instructions on new buffers, goes back to the middle and to the end
+    /// again. Returns the words of `b` as well.
     pub fn stepped(&self, together: bool) -> Result<(Counters, Vec<u32>), Report> {
         let arguments = self.arguments();
         let (memory, _, b) = buffers(self.setup.zeros);

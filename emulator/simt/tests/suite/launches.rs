@@ -87,7 +87,7 @@ fn ranges_of_blocks() {
     refused(prepared.run_together(0..4097, None).map(drop), message);
 }
 
-/// What an earlier launch wrote may be read by a later one.
+/// A launch may read what an earlier launch wrote.
 #[test]
 fn launches_are_ordered() {
     let bench = Bench::new("ld.global.u32 %r5, [%rd1]; st.global.u32 [%rd4], %r5;").blocks(2);
@@ -105,8 +105,8 @@ fn launches_are_ordered() {
     second.run().unwrap();
 }
 
-/// Each block waits for the word of its neighbour, except for one, and the neighbour of the first or
-/// last block of a range is not in the range.
+/// Each block but one waits for the word of its neighbour, and the neighbour of the first or the
+/// last block is not in the range.
 #[test]
 fn a_chain_with_a_block_missing_makes_no_progress() {
     for (first, other, range) in [(0, -4, 1..10), (49, 4, 40..49), (30, 4, 20..40)] {

@@ -3,18 +3,18 @@
 //!
 //! - `form`: a row of a table (an instruction, its operands, its result) becomes a kernel that runs
 //!   it in every lane; `values` are the operands, `exact` is floating point by big integers.
-//! - One module for each family of instructions holds its rows. `coverage` asks the parser which
+//! - Each family of instructions has a module with its rows. `coverage` asks the parser which
 //!   opcodes it accepts, and fails for an opcode that no row and no case tests.
 //! - `parser` and `declarations` read sources, right and wrong ones.
-//! - `launches`, `bounds`: sizes of launches, ranges of blocks, and what a launch may use.
-//! - `grid_barrier`, `reserved_shared`: barriers of a grid and of tiles as NVIDIA's headers compile.
+//! - `launches`, `bounds`: sizes of launches, ranges of blocks, and the bounds of a launch.
+//! - `grid_barrier`, `reserved_shared`: barriers of grids and of tiles from NVIDIA's headers.
 //! - `variables`: variables of a module in device memory.
 //! - `beside`: launches that run side by side and reach each other's memory.
 //! - `kept`: a block finds nothing of what earlier blocks left in the emulator's scratch memory.
 //! - `programs`: random programs that are right, and mutated kernels; both are from `simt-fuzz`.
-//! - `textures`, `surfaces`: texels that are fetched, read and written; `objects` has their kernels,
-//!   `object_mistakes` their wrong uses, `textures_of_cuda` and `measured_textures` what CUDA's
-//!   compiler and an H100 make of them.
+//! - `textures`, `surfaces`: texels that are fetched, read and written; `objects` has the kernels,
+//!   `object_mistakes` wrong uses, `textures_of_cuda` the code of CUDA's compiler, and
+//!   `measured_textures` the results of an H100.
 //! - `counted`, `memory`, `stepping`: counters, ways to run, and one instruction at a time.
 
 mod approximate;

@@ -1,10 +1,10 @@
-//! Rows of `ldmatrix` and `stmatrix`; and wrong uses of what multiplies, loads and stores matrices.
+//! Rows of `ldmatrix` and `stmatrix`. Wrong uses are in `cases/products.ptx`.
 
 use std::collections::BTreeSet;
 
 use crate::kernel::Bench;
 
-/// What `coverage` asks for.
+/// The opcodes that these tests cover.
 pub fn opcodes() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for count in ["x1", "x2", "x4"] {

@@ -1,5 +1,8 @@
-//! Global memory as host and kernels see it, and the ways to run a launch, which all leave the same
-//! there.
+//! Global memory as host and kernels see it, and the ways to run a launch.
+//!
+//! Blocks one by one, together, traced, and ranges on several threads must leave the same memory
+//! and count the same. Traces are checked event by event against a kernel whose values are known,
+//! and buffers are sparse, so that elements beyond 2^31 can be tried.
 
 use simt::{Counters, Launch, Memory, MemoryError, Report, ReportKind, Trace, What};
 
@@ -7,7 +10,7 @@ use crate::kernel::{BYTES, Bench};
 
 const GIB: u64 = 1 << 30;
 
-/// Two buffers with more elements than 31 bits count, of which the lanes touch a few far apart.
+/// Two buffers with more than 2^31 elements. The lanes touch a few elements far apart.
 #[test]
 fn buffers_beyond_two_to_the_31_elements() {
     let far = GIB / 4 + 3;
@@ -44,7 +47,7 @@ fn buffers_beyond_two_to_the_31_elements() {
         wanted[at..at + 4].copy_from_slice(&(1000 + lane).to_le_bytes());
         assert_eq!(bytes, wanted, "lane {lane}");
     }
-    // An element that only the upper bits of its index tell from one that was written.
+    // Only the upper bits of its index distinguish this element from one that was written.
     memory.forget(a + place(31), 4).unwrap();
     let report = launch.prepare(&memory).unwrap().run(0..1).unwrap_err();
     assert_eq!((report.kind, report.lanes), (ReportKind::Uninitialized, 1 << 31));
@@ -57,7 +60,7 @@ fn buffers_beyond_two_to_the_31_elements() {
 }
 
 #[test]
-fn what_the_host_cannot_do() {
+fn wrong_uses_by_the_host_are_errors() {
     let memory = Memory::new(1000);
     assert_eq!(memory.capacity(), 1000);
     let a = memory.allocate("a", 600).unwrap();
@@ -111,8 +114,7 @@ fn more_memory_than_the_host_has() {
     assert_eq!(report.message, message);
 }
 
-/// Each block turns its words round through shared memory, and halves of its warps go different
-/// ways.
+/// Each block reverses its words through shared memory, and halves of its warps go different ways.
 fn turning() -> Bench {
     Bench::new(
         "ld.global.u32 %r5, [%rd3];
@@ -178,7 +180,7 @@ fn all_ways_to_run_leave_the_same_memory_and_counters() {
     }
 }
 
-/// A race between blocks of different ranges is found as well, by whichever comes second.
+/// A race between blocks of different ranges is found as well, by the range that comes second.
 #[test]
 fn ranges_are_parts_of_one_launch() {
     let bench = Bench::new("st.global.u32 [%rd2], %r2;").threads(1).blocks(4);
@@ -195,7 +197,7 @@ fn ranges_are_parts_of_one_launch() {
 }
 
 #[test]
-fn a_trace_tells_what_the_lanes_held() {
+fn a_trace_has_the_values_of_the_lanes() {
     let bench = turning();
     let mut trace = Trace::new(1000);
     bench.with(|launch, _| launch.run_traced(3..4, &mut trace)).unwrap();

@@ -1,4 +1,8 @@
-//! Wrong uses of textures and surfaces, each with its report; and what is counted.
+//! Wrong uses of textures and surfaces, each with its report, and the counters of fetches.
+//!
+//! A report names the object, its shape and the texel or byte. Reads of what the same launch has
+//! written are a race, because a GPU reads through a cache that does not see it. Each kernel runs
+//! in all ways of `objects`; correct uses are in `textures` and `surfaces`.
 
 use simt::{
     Access, AddressMode, Class, Element, Extent, Filter, Image, Launch, Memory, Report, ReportKind,
@@ -103,10 +107,10 @@ fn wrong_uses_are_reported() {
     }
 }
 
-/// What a launch has written it may not read through a texture or surface, whoever wrote it and
-/// whatever orders the two.
+/// A launch must not read through a texture or surface what it has written, whichever thread wrote
+/// it and whatever orders the two.
 #[test]
-fn a_cache_does_not_see_what_the_launch_writes() {
+fn reads_of_what_the_launch_writes_are_races() {
     let fetched = fetch("tex.1d.v4.u32.s32", "{%r5}");
     let loaded = "suld.b.2d.b32.trap {%r10}, [%rd1, {%r6, %r7}];";
     // Each thread writes word %r8 of the texels, whose address is in %rd10; %r5 to %r7 is what it
@@ -188,7 +192,7 @@ fn surfaces_take_part_in_races() {
 }
 
 #[test]
-fn what_cannot_be_is_not_made() {
+fn impossible_objects_are_refused() {
     let memory = Memory::new(1 << 30);
     let address = memory.allocate("texels", 1000).unwrap();
     let image = Image {

@@ -1,4 +1,4 @@
-//! The shared memory that CUDA keeps for itself in each block, where tiles of several warps meet.
+//! The shared memory that CUDA reserves in each block, where tiles of several warps meet.
 
 use simt::{Launch, Memory, Module, ReportKind};
 
@@ -10,8 +10,7 @@ const SOURCES: [&[u8]; 2] = [
     include_bytes!("../data/tiles_of_two_warps-12.0-unoptimised.ptx.gz"),
 ];
 
-/// What a kernel makes of 512 values in two blocks; the counters of both ways to run it are the
-/// same.
+/// The sums that a kernel computes of 512 values in two blocks, in both ways to run it.
 fn sums(source: &str, dynamic_shared: u32) -> Result<Vec<i32>, simt::Report> {
     let module = Module::parse(source).and_then(Module::complete).unwrap();
     let kernel = module.kernel("sums_of_tiles").unwrap();
@@ -73,7 +72,7 @@ fn larger_tiles_do_what_they_say() {
     }
 }
 
-/// What a tile's warps hand to each other, they hand by a release and an acquire.
+/// The warps of a tile hand over values by a release and an acquire.
 #[test]
 fn without_a_release_or_an_acquire_they_race() {
     let [source, _] = SOURCES.map(unpacked);

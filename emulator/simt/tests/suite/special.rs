@@ -4,8 +4,7 @@ use simt::{Launch, Memory, Module};
 
 use crate::kernel::HEAD;
 
-/// The registers, and what they are in a thread: of its index in the block and the block's in the
-/// grid.
+/// A register, and its value in a thread, from its index in the block and the block's in the grid.
 type Row = (&'static str, fn(&Thread) -> u32);
 
 struct Thread {
@@ -76,7 +75,7 @@ fn special_registers_in_three_dimensions() {
             .shared .align 16 .b8 s[16];
             .extern .shared .align 16 .b8 more[];
             ld.param.u64 %rd1, [a];
-            // A variable that nobody names takes no room.
+            // A variable that is not used takes no memory.
             mov.u32 %r1, s;
             mov.u32 %r1, %tid.z;
             mov.u32 %r3, %tid.y;

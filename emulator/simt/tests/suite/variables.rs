@@ -1,5 +1,5 @@
-//! Variables of a module in device memory: what they hold at first, who reads and writes them, and
-//! how long they stay.
+//! Variables of a module in device memory: their first values, their accesses by host and kernels,
+//! and their lifetime. Wrong uses are in `cases/memory.ptx`.
 
 use simt::{Launch, Memory, Module, Report, ReportKind, Stepper, Variable};
 
@@ -129,8 +129,8 @@ fn values_are_laid_out_as_they_are_written() {
     assert!(memory.variable(&module, "k").unwrap().is_none());
 }
 
-/// A kernel that counts in a variable at module scope and in one of its own, through all kinds of
-/// addresses.
+/// A kernel that counts in a variable of the module and in a variable of the kernel, through all
+/// kinds of addresses.
 const COUNTS: &str = "
     .global .align 4 .u32 own = 5;
     mov.u64 %rd1, calls;
@@ -166,8 +166,8 @@ fn what_a_launch_leaves_the_next_one_finds() {
     }
     let calls = variable(&memory, &counts, "calls");
     assert_eq!(words(&memory, calls.address), [13, 121]);
-    // The host writes, constant memory too; another memory and another module have variables of
-    // their own.
+    // The host may write constant memory as well. Another memory and another module have their own
+    // variables.
     memory.write(calls.address, &50_u32.to_le_bytes()).unwrap();
     memory.write(variable(&memory, &counts, "steps").address, &9_u32.to_le_bytes()).unwrap();
     run(&counts.clone(), &memory, out).unwrap();
@@ -179,7 +179,7 @@ fn what_a_launch_leaves_the_next_one_finds() {
     let again = self::counts();
     run(&again, &memory, out).unwrap();
     assert_eq!(words(&memory, out), [11, 6, 7, 6]);
-    // Those of a module that is gone make room for the next one's.
+    // The variables of a module that is gone make room for those of the next module.
     let used = memory.used();
     drop(again);
     run(&self::counts(), &memory, out).unwrap();
