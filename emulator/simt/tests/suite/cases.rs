@@ -1,91 +1,25 @@
 //! Runs the files of PTX in `tests/cases`. Each file has named cases, each case is a test
-//! `cases::FILE::NAME`, and a case holds its PTX together with what must come of it, so that
-//! both can be read and changed without Rust.
+//! `cases::FILE::NAME`, and a case holds its PTX together with what must come of it, so that both
+//! can be read and changed without Rust. `format` has the format.
 //!
-//! A file is PTX. Its comments are prose, except for lines of the form `// key: value`, which
-//! continue on the next line behind three spaces:
+//! A case runs in every way there is, alone, together with other blocks, and by steps, unless it
+//! names the ways. All must have the expected outcome, and the same counters. The test of the
+//! harness itself is below: a wrong expectation fails, and a malformed file is an error with its
+//! line.
 //!
-//! - `case: NAME` begins a case. A case without PTX has the PTX of the case above it.
-//! - `expect: OUTCOME` is one of
-//!   - `runs`, or `accepted` for a kernel that is not run;
-//!   - `outputs = 0..31, 7*4` or `outputs[64] = 42`: the words of `b`, or those from word 64 on.
-//!     `a..b` counts up or down, `a..b/3` in steps of 3, and `7*4` is 7, 7, 7, 7;
-//!   - `barriers = 2`: a counter: `instructions`, `thread_instructions`, `divergent_branches`,
-//!     `barriers`, `blocks`, `printed`, `shared_bytes` of the kernel, or by the API's names a class
-//!     of instructions or a kind of access, as `GlobalStore` (requests) or `GlobalStore bytes`
-//!     (`sectors`, `wavefronts`, `conflicts`);
-//!   - `refused at <TEXT>: MESSAGE`: the parser refuses the kernel, or with `module refused` the
-//!     module;
-//!   - `Race at <TEXT>, block 0, warp 1, lanes 0-31: MESSAGE`: the report, behind its kind. In both
-//!     `<TEXT>` is the number of the first line that contains the text, and `...` is any text.
-//! - `threads: 64`, `blocks: 2`, `block: 4 4 64`, `grid: 2 3 1`, `shared: 128` (bytes of dynamic
-//!   shared memory), `instructions: 1000`, `host: 65536` (bounds), `zeros: 1024` (bytes of `b` that
-//!   are zero before the launch), and `run: alone together` (by default also `stepped`, and
-//!   `stepped_together`): the launch. Behind the first expectation it is only that of the next.
-//! - `let NAME: TEXT`, above the first case: `$NAME` is the text in all cases.
-//! - `with NAME: TEXT | TEXT`: `$NAME` is each of the texts in turn in what the expectations below
-//!   are about. Repeated lines add texts; several names give all combinations. A single `$NAME` may
-//!   be a list of texts.
-//! - `body:` separates declarations of the module from the body of the kernel.
-//! - `refused:` every line of the PTX is a statement that the parser refuses, with the message in
-//!   the comment behind it or on the lines below it.
-//!
-//! The PTX is a module (it has an `.entry` named `k`), or the body of the kernel that
-//! `kernel::source` writes. `CASES=update` writes the reports that are found over those that were
-//! expected.
+//! `CASES=update` writes the reports that are found over those that were expected.
 
+mod format;
 #[allow(dead_code, reason = "the suite uses all of it")]
 mod kernel;
 
 use std::fmt::Write;
 use std::path::Path;
 
+use format::{Case, Launch, Name, Result, Variants, combinations, list, parse, written};
 use kernel::{Bench, HEAD, Setup};
 use libtest_mimic::{Arguments, Failed, Trial};
 use simt::{Counters, Module, ParseError, Report, Site};
-
-type Result<T> = std::result::Result<T, String>;
-
-/// A name and a text that is written for it.
-type Name = (String, String);
-
-#[derive(Clone, Default)]
-struct Case {
-    name: String,
-    line: usize,
-    launch: Launch,
-    declarations: Option<String>,
-    ptx: String,
-    variants: Vec<Variants>,
-}
-
-#[derive(Clone)]
-struct Launch {
-    setup: Setup,
-    ways: Vec<String>,
-}
-
-impl Default for Launch {
-    fn default() -> Launch {
-        let ways = ["alone", "together", "stepped", "stepped_together"];
-        Launch { setup: Setup::default(), ways: ways.map(String::from).to_vec() }
-    }
-}
-
-/// Texts for names, and what is expected of each combination of them.
-#[derive(Clone)]
-struct Variants {
-    with: Vec<(String, Vec<String>)>,
-    launch: Launch,
-    expected: Vec<Expected>,
-}
-
-#[derive(Clone)]
-struct Expected {
-    /// The lines of the file that it takes, from 0.
-    lines: std::ops::Range<usize>,
-    text: String,
-}
 
 /// The result of a launch, or the sentence of its report or refusal.
 type Outcome = std::result::Result<Found, String>;
@@ -95,186 +29,6 @@ struct Found {
     /// The words of `b`.
     outputs: Vec<u32>,
     shared_bytes: usize,
-}
-
-fn parse(text: &str) -> Result<Vec<Case>> {
-    let (mut cases, mut lets) = (Vec::<Case>::new(), Vec::new());
-    let (mut with, mut launch) = (Vec::new(), None);
-    let (mut above, mut refusals) = (Case::default(), false);
-    let lines: Vec<&str> = text.lines().collect();
-    for (number, line) in lines.iter().enumerate() {
-        let fail = |what: &str| format!("line {}: {what}", number + 1);
-        let Some((key, value)) = directive(line) else {
-            let Some(case) = cases.last_mut() else { continue };
-            if line.starts_with("//") || line.trim().is_empty() {
-                continue;
-            }
-            if refusals {
-                case.variants.push(refusal(&lines, number).map_err(|error| fail(&error))?);
-            } else {
-                case.ptx += &format!("{}\n", line.trim());
-            }
-            continue;
-        };
-        let (mut value, mut end) = (value.to_string(), number + 1);
-        while let Some(more) = lines.get(end).and_then(|line| line.strip_prefix("//   ")) {
-            value += &format!(" {}", more.trim());
-            end += 1;
-        }
-        let (key, name) = key.split_once(' ').unwrap_or((key, ""));
-        if key == "let" && cases.is_empty() {
-            lets.push((name.to_string(), value));
-            continue;
-        }
-        if key == "case" {
-            finish(cases.last_mut(), &above)?;
-            if cases.iter().any(|case| case.name == value) {
-                return Err(fail("a case above has this name"));
-            }
-            above = cases.last().cloned().unwrap_or_default();
-            let inherited = Case { declarations: None, ptx: String::new(), ..Case::default() };
-            cases.push(Case { name: value, line: number + 1, ..inherited });
-            (with, launch, refusals) = (Vec::new(), None, false);
-            continue;
-        }
-        let case = cases.last_mut().ok_or_else(|| fail("a `case` comes first"))?;
-        let list = lets.iter().find(|(name, _)| value.strip_prefix('$') == Some(name));
-        value = list.map_or(value, |(_, texts)| texts.clone());
-        match key {
-            "with" => match with.iter_mut().find(|(other, _)| other == name) {
-                Some((_, texts)) => alternatives(texts, &value),
-                None => {
-                    let mut texts = Vec::new();
-                    alternatives(&mut texts, &value);
-                    with.push((name.to_string(), texts));
-                }
-            },
-            "expect" => {
-                let expected = Expected { lines: number..end, text: value };
-                let is_next = with.is_empty() && launch.is_none();
-                match case.variants.last_mut().filter(|_| is_next) {
-                    Some(variants) => variants.expected.push(expected),
-                    None => {
-                        let launch = launch.take().unwrap_or_else(|| case.launch.clone());
-                        let with = std::mem::take(&mut with);
-                        case.variants.push(Variants { with, launch, expected: vec![expected] });
-                    }
-                }
-            }
-            "body" => case.declarations = Some(std::mem::take(&mut case.ptx)),
-            "refused" => refusals = true,
-            _ if case.variants.is_empty() && with.is_empty() => {
-                set(&mut case.launch, key, &value).map_err(|error| fail(&error))?;
-            }
-            _ => {
-                let launch = launch.get_or_insert_with(|| case.launch.clone());
-                set(launch, key, &value).map_err(|error| fail(&error))?;
-            }
-        }
-    }
-    finish(cases.last_mut(), &above)?;
-    for case in &mut cases {
-        for variants in &mut case.variants {
-            variants
-                .with
-                .extend(lets.iter().map(|(name, text)| (name.clone(), vec![text.clone()])));
-        }
-    }
-    if cases.is_empty() { Err("line 1: there is no case".to_string()) } else { Ok(cases) }
-}
-
-/// The key and the value of a line `// key: value`, whose key begins with a lower-case word.
-fn directive(line: &str) -> Option<(&str, &str)> {
-    let (key, value) = line.strip_prefix("// ")?.split_once(':')?;
-    let is_key = |key: &str| {
-        let (word, name) = key.split_once(' ').unwrap_or((key, "A"));
-        word.bytes().all(|byte| byte.is_ascii_lowercase())
-            && !word.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
-    };
-    is_key(key).then_some((key, value.trim()))
-}
-
-fn alternatives(texts: &mut Vec<String>, value: &str) {
-    // The first or the last text may be empty.
-    texts.extend(format!(" {value} ").split(" | ").map(|text| text.trim().to_string()));
-}
-
-/// Gives a case without PTX that of the case above it.
-fn finish(case: Option<&mut Case>, above: &Case) -> Result<()> {
-    let Some(case) = case else { return Ok(()) };
-    if case.variants.is_empty() {
-        return Err(format!("line {}: `{}` expects nothing", case.line, case.name));
-    }
-    if case.ptx.is_empty() && case.declarations.is_none() {
-        (case.ptx, case.declarations) = (above.ptx.clone(), above.declarations.clone());
-    }
-    Ok(())
-}
-
-/// A statement with the message of its refusal, from the comment behind it or below it.
-fn refusal(lines: &[&str], number: usize) -> Result<Variants> {
-    let line = lines[number];
-    let below = lines[number + 1..].iter().map_while(|line| line.strip_prefix("//   "));
-    let (statement, text, lines) = match line.rsplit_once("  // ") {
-        Some((statement, message)) => (statement.trim(), message.to_string(), number..number),
-        None => {
-            let text: Vec<&str> = below.map(str::trim).collect();
-            let end = number + 1 + text.len();
-            (line.trim(), text.join(" "), number + 1..end)
-        }
-    };
-    if text.is_empty() {
-        return Err("no message follows the statement".to_string());
-    }
-    let text = format!("refused at <$STATEMENT>: {text}");
-    let with = vec![("STATEMENT".to_string(), vec![statement.to_string()])];
-    Ok(Variants { with, launch: Launch::default(), expected: vec![Expected { lines, text }] })
-}
-
-fn set(launch: &mut Launch, key: &str, value: &str) -> Result<()> {
-    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number"));
-    let extent = |value: &str| -> Result<[u32; 3]> {
-        let numbers: Result<Vec<u64>> = value.split(' ').map(number).collect();
-        let numbers: Vec<u32> = numbers?.into_iter().map(|number| number as u32).collect();
-        numbers.try_into().map_err(|_| format!("`{value}` is not three numbers"))
-    };
-    let setup = &mut launch.setup;
-    match key {
-        "threads" => setup.block = [number(value)? as u32, 1, 1],
-        "blocks" => setup.grid = [number(value)? as u32, 1, 1],
-        "block" => setup.block = extent(value)?,
-        "grid" => setup.grid = extent(value)?,
-        "shared" => setup.dynamic_shared = number(value)? as u32,
-        "instructions" => setup.instructions = number(value)?,
-        "host" => setup.host_bytes = number(value)?,
-        "zeros" => setup.zeros = number(value)?,
-        "run" => launch.ways = value.split(' ').map(String::from).collect(),
-        _ => return Err(format!("`{key}` is no key")),
-    }
-    Ok(())
-}
-
-/// Every combination of the texts.
-fn combinations(with: &[(String, Vec<String>)]) -> Vec<Vec<Name>> {
-    let Some(((name, texts), rest)) = with.split_first() else { return vec![Vec::new()] };
-    let rest = combinations(rest);
-    let one = |text: &String| {
-        let first = (name.clone(), text.clone());
-        rest.iter().map(move |rest| [&[first.clone()][..], rest].concat()).collect::<Vec<_>>()
-    };
-    texts.iter().flat_map(one).collect()
-}
-
-/// Writes the texts for their names, the longest name first.
-fn written(text: &str, names: &[Name]) -> String {
-    let mut names: Vec<&Name> = names.iter().collect();
-    names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-    // A text may contain other names.
-    let once = |text: String| {
-        names.iter().fold(text, |text, (name, value)| text.replace(&format!("${name}"), value))
-    };
-    once(once(text.to_string()))
 }
 
 impl Case {
@@ -299,6 +53,14 @@ impl Case {
         for variants in &self.variants {
             for names in combinations(&variants.with) {
                 let source = self.source(&names);
+                if let Some((_, name)) = source.split_once('$') {
+                    let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next();
+                    return Err(format!(
+                        "line {}: `${}` has no text",
+                        self.line,
+                        name.unwrap_or("")
+                    ));
+                }
                 if variants.expected[0].text == "accepted" {
                     let found = Bench::parse(&source, Setup::default());
                     found.map_err(|error| format!("{}: {error}\n{source}", self.name))?;
@@ -463,28 +225,6 @@ fn counter(counters: &Counters, name: &str) -> Option<String> {
     Some(number.to_string())
 }
 
-/// The words of a list: `5, 0..31, 0..93/3, 7*4`.
-fn list(text: &str) -> Result<Vec<u32>> {
-    let number = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is no number"));
-    let mut words = Vec::new();
-    for item in text.split(", ") {
-        let (ends, step) = item.split_once('/').unwrap_or((item, "1"));
-        match (ends.split_once(".."), item.split_once('*')) {
-            (Some((first, last)), _) => {
-                let (first, last, step) = (number(first)?, number(last)?, number(step)?);
-                let count = first.abs_diff(last) / step;
-                let at = |i| if last < first { first - i * step } else { first + i * step };
-                words.extend((0..=count).map(at));
-            }
-            (_, Some((value, count))) => {
-                words.extend(std::iter::repeat_n(number(value)?, number(count)? as usize));
-            }
-            _ => words.push(number(item)?),
-        }
-    }
-    Ok(words)
-}
-
 /// The file with the reports that are found in the place of those that were expected.
 fn updated(text: &str, cases: &[Case]) -> Result<String> {
     let mut lines: Vec<Option<String>> = text.lines().map(|line| Some(line.to_string())).collect();
@@ -493,22 +233,32 @@ fn updated(text: &str, cases: &[Case]) -> Result<String> {
     {
         let place = variants.expected[0].lines.clone();
         let [sentence] = &case.others(variants)?[..] else { continue };
-        let Some(first) = lines[place.clone()].first_mut().and_then(Option::take) else { continue };
+        let is_row = lines[place.start].as_ref().is_some_and(|line| !line.starts_with("//"));
         lines[place.clone()].fill(None);
-        let new = match first.strip_prefix("//   ") {
-            None => format!("// expect: {sentence}"),
-            // The refusal of a statement has no more than the message.
-            Some(_) => {
-                let message = sentence.split_once(": ").map_or("", |(_, message)| message);
-                let statement = variants.with.iter().find(|(name, _)| name == "STATEMENT");
-                let statement =
-                    statement.map_or(String::new(), |(_, texts)| format!("`{}`: ", texts[0]));
-                format!("//   {}", message.strip_prefix(&statement).unwrap_or(message))
-            }
+        let new = match is_row {
+            true => row(variants, sentence),
+            false => wrapped(&format!("// expect: {sentence}")),
         };
-        lines[place.start] = Some(wrapped(&new));
+        lines[place.start] = Some(new);
     }
     Ok(lines.into_iter().flatten().map(|line| line + "\n").collect())
+}
+
+/// A statement that is refused with the message of the refusal.
+fn row(variants: &Variants, sentence: &str) -> String {
+    let message = sentence.split_once(": ").map_or("", |(_, message)| message);
+    let is_statement = |(name, _): &&(String, Vec<String>)| name == "STATEMENT";
+    let statement = variants.with.iter().find(is_statement).map_or("", |(_, texts)| &texts[0]);
+    let message = message.strip_prefix(&format!("`{statement}`: ")).unwrap_or(message).to_string();
+    let lets = variants.with.iter().filter(|with| !is_statement(with));
+    let message =
+        lets.fold(message, |text, (name, texts)| text.replace(&texts[0], &format!("${name}")));
+    let one = format!("{statement}  // {message}");
+    if one.len() <= 100 {
+        one
+    } else {
+        format!("{statement}\n{}", wrapped(&format!("//   {message}")))
+    }
 }
 
 impl Case {
@@ -594,6 +344,8 @@ fn harness() -> std::result::Result<(), Failed> {
         ("// expect: runs\n// case: a", "line 3: a case above has this name"),
         ("// threads: many\n// expect: runs", "line 2: `many` is no number"),
         ("// thread: 32\n// expect: runs", "line 2: `thread` is no key"),
+        ("// expect: runs\n// with X: 1", "line 1: `a` expects nothing of its last lines"),
+        ("// expect: runs\nmov.u32 %r5, $X;", "line 1: `$X` has no text"),
         ("// run: fast\n// expect: runs", "`fast` is no way to run"),
     ] {
         let ptx = if text.contains("refused:\n") { "" } else { KERNEL };

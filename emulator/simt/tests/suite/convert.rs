@@ -2,7 +2,8 @@
 //!
 //! A conversion is defined here by `exact`: the operand is decoded to a number of any size, which
 //! is rounded once to the type of the result. The emulator uses the host's floating point instead,
-//! so that the two share no code.
+//! so that the two share no code. The operands are the numbers of `values`, at which conversions
+//! begin to round or to overflow. Pairs that are refused are in `cases/refusals.ptx`.
 
 use crate::exact::{self, BF16, F16, F32, F64, Format, MODES, Mode, Number};
 use crate::exact::{encode_flushed, flushed, saturated};

@@ -12,8 +12,7 @@ use simt::Module;
 use crate::kernel::HEAD;
 use crate::{
     approximate, arithmetic, atomics, bits, carry, compare, convert, copies, halves, integer,
-    matrices, matrix_rows, moves, parameters, simd, surfaces, textures, transfer, variables, video,
-    warp, wmma,
+    matrices, matrix_rows, moves, simd, surfaces, textures, transfer, variables, video, warp, wmma,
 };
 
 /// The number of opcodes that the parser accepts, without hints of caches. Whoever adds an opcode
@@ -150,7 +149,6 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     let rows: usize = families.iter().map(Vec::len).sum();
     let mut tested: BTreeSet<String> =
         families.into_iter().flatten().map(|form| form.opcode).collect();
-    tested.extend(parameters::opcodes());
     tested.extend(variables::opcodes());
     tested.extend(wmma::opcodes());
     tested.extend(matrix_rows::opcodes());

@@ -8,7 +8,7 @@
 //! - `parser` and `declarations` read sources, right and wrong ones.
 //! - `launches`, `bounds`: sizes of launches, ranges of blocks, and the bounds of a launch.
 //! - `grid_barrier`, `reserved_shared`: barriers of grids and of tiles from NVIDIA's headers.
-//! - `variables`: variables of a module in device memory.
+//! - `variables`: parameters, and variables of a module in device memory.
 //! - `beside`: launches that run side by side and reach each other's memory.
 //! - `kept`: a block finds nothing of what earlier blocks left in the emulator's scratch memory.
 //! - `programs`: random programs that are right, and mutated kernels; both are from `simt-fuzz`.
@@ -46,7 +46,6 @@ mod memory;
 mod moves;
 mod object_mistakes;
 mod objects;
-mod parameters;
 mod parser;
 mod programs;
 mod reserved_shared;

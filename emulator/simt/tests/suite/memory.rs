@@ -2,7 +2,8 @@
 //!
 //! Blocks one by one, together, traced, and ranges on several threads must leave the same memory
 //! and count the same. Traces are checked event by event against a kernel whose values are known,
-//! and buffers are sparse, so that elements beyond 2^31 can be tried.
+//! and buffers are sparse, so that elements beyond 2^31 can be tried. Wrong accesses of kernels are
+//! in `cases/reports.ptx`, and the bounds of what a launch may allocate in `bounds`.
 
 use simt::{Counters, Launch, Memory, MemoryError, Report, ReportKind, Trace, What};
 

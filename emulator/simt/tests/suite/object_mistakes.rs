@@ -2,7 +2,8 @@
 //!
 //! A report names the object, its shape and the texel or byte. Reads of what the same launch has
 //! written are a race, because a GPU reads through a cache that does not see it. Each kernel runs
-//! in all ways of `objects`; correct uses are in `textures` and `surfaces`.
+//! in all ways of `objects`; correct uses are in `textures` and `surfaces`. The table of mistakes
+//! is text, because most rows differ in a few words only.
 
 use simt::{
     Access, AddressMode, Class, Element, Extent, Filter, Image, Launch, Memory, Report, ReportKind,

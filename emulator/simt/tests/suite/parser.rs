@@ -159,7 +159,7 @@ fn modules_that_are_too_large_are_refused() {
         (&deep, 4, "braces nested more than 32 deep"),
         (&registers, 4, "more than 65535 registers of one size"),
     ] {
-        let error = Module::parse(source).and_then(Module::complete).err().expect(source);
+        let error = Module::parse(source).and_then(Module::complete).unwrap_err();
         assert!(error.message.contains(sentence), "{error}, not: {sentence}");
         assert_eq!(error.line, line, "{error}");
     }

@@ -2,7 +2,8 @@
 //!
 //! A surface is read and written by the byte in a row, the row and the plane. The model has the
 //! bytes in an array and clamps, skips or refuses what is outside, for every geometry, type and
-//! mode. Wrong uses have their reports in `object_mistakes`.
+//! mode. A write is tried with places that do not meet, since two writes of one place would race.
+//! Wrong uses have their reports in `object_mistakes`.
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,8 @@
 //!
 //! A coordinate is a float, which the rule turns into a texel: wrapped, mirrored, clamped or
 //! outside. The model computes with integers, and the coordinates are around all borders, with NaN
-//! and infinities. `measured_textures` has the coordinates that an H100 was asked for.
+//! and infinities. `measured_textures` has the coordinates that an H100 was asked for, and
+//! `object_mistakes` the reports of wrong uses.
 
 use std::collections::BTreeSet;
 

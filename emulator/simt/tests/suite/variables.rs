@@ -1,14 +1,23 @@
-//! Variables of a module in device memory: their first values, their accesses by host and kernels,
-//! and their lifetime. Wrong uses are in `cases/memory.ptx`.
+//! Parameters, and variables of a module in device memory.
+//!
+//! Loads of parameters and constants are tried with every type and vector at every offset.
+//! Variables have their first values as PTX writes them, keep what launches leave, and live as long
+//! as their module. They are bounded like all that a launch allocates. Wrong uses, and addresses of
+//! parameters in registers, are in `cases/memory.ptx`.
 
 use simt::{Launch, Memory, Module, Report, ReportKind, Stepper, Variable};
 
-use crate::parameters::{each_load, loads};
+use crate::kernel::HEAD;
 
 fn module(declarations: &str, body: &str) -> Module {
+    module_of(declarations, "", body)
+}
+
+/// A module of a kernel with these declarations, more parameters, and this body.
+fn module_of(declarations: &str, parameters: &str, body: &str) -> Module {
     let source = format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n{declarations}
-        .visible .entry k(.param .u64 out)
+        "{HEAD}{declarations}
+        .visible .entry k(.param .u64 out{parameters})
         {{
             .reg .b32 %r<8>; .reg .b64 %rd<8>;
             ld.param.u64 %rd7, [out];
@@ -35,43 +44,86 @@ fn variable(memory: &Memory, module: &Module, name: &str) -> Variable {
     memory.variable(module, name).unwrap().unwrap_or_else(|| panic!("no variable `{name}`"))
 }
 
-const SPACES: [&str; 2] = ["const", "weak.const"];
+/// The types, their bytes, and whether they are signed.
+const TYPES: [(&str, usize, bool); 14] = [
+    ("b8", 1, false),
+    ("u8", 1, false),
+    ("s8", 1, true),
+    ("b16", 2, false),
+    ("u16", 2, false),
+    ("s16", 2, true),
+    ("b32", 4, false),
+    ("u32", 4, false),
+    ("s32", 4, true),
+    ("f32", 4, false),
+    ("b64", 8, false),
+    ("u64", 8, false),
+    ("s64", 8, true),
+    ("f64", 8, false),
+];
 
+/// The spaces of parameters, and those of constants.
+const SPACES: [&str; 6] =
+    ["param", "param::entry", "weak.param", "weak.param::entry", "const", "weak.const"];
+
+/// Calls `visit` with each load from spaces that can only be loaded from: its opcode, the number of
+/// its values, and their type.
+fn each_load(mut visit: impl FnMut(&str, usize, (&str, usize, bool))) {
+    for space in SPACES {
+        for (vector, count) in [("", 1), (".v2", 2), (".v4", 4)] {
+            for ty in TYPES.into_iter().filter(|ty| count * ty.1 <= 16) {
+                visit(&format!("ld.{space}{vector}.{}", ty.0), count, ty);
+            }
+        }
+    }
+}
+
+/// The opcodes that these tests cover.
 pub fn opcodes() -> Vec<String> {
-    loads(&SPACES)
+    let mut all = Vec::new();
+    each_load(|opcode, _, _| all.push(opcode.to_string()));
+    all
 }
 
 #[test]
-fn constants_are_read_at_every_offset() {
+fn parameters_and_constants_are_read_at_every_offset() {
     const SIZE: usize = 32;
     let bytes: [u8; SIZE] = std::array::from_fn(|i| (i * 37 + 100) as u8);
     let list = bytes.map(|byte| byte.to_string()).join(", ");
-    each_load(&SPACES, |opcode, count, (name, width, signed)| {
+    each_load(|opcode, count, (name, width, signed)| {
+        let is_parameter = opcode.contains("param");
+        let (constant, parameter) = match is_parameter {
+            true => (String::new(), format!(", .param .align 16 .b8 values[{SIZE}]")),
+            false => (format!(".const .align 16 .b8 values[{SIZE}] = {{{list}}};"), String::new()),
+        };
+        // Into a register wider than the value where there is one: 64 bits but for floats.
         let (kind, bits) = if name == "f32" { ("r", 32) } else { ("rd", 64) };
         let names: Vec<String> = (1..=count).map(|i| format!("%{kind}{i}")).collect();
         let names = if count == 1 { names.concat() } else { format!("{{{}}}", names.join(", ")) };
-        let size = count * width;
-        for offset in (0..=SIZE - size).step_by(size) {
+        for offset in (0..=SIZE - count * width).step_by(count * width) {
             let mut body = format!("{opcode} {names}, [values+{offset}];\n");
             for i in 0..count {
                 body += &format!("st.global.b{bits} [%rd7+{}], %{kind}{};\n", 8 * i, i + 1);
             }
-            let declaration = format!(".const .align 16 .b8 values[{SIZE}] = {{{list}}};");
-            let module = module(&declaration, &body);
+            let module = module_of(&constant, &parameter, &body);
             let memory = Memory::new(1 << 20);
             let out = memory.allocate("out", 32).unwrap();
-            run(&module, &memory, out).unwrap_or_else(|report| panic!("{report}"));
+            let mut arguments = [&out.to_le_bytes()[..], &[0; 8], &bytes].concat();
+            let kernel = module.kernel("k").unwrap();
+            arguments.truncate(kernel.param_bytes() as usize);
+            let places: Vec<(u32, u32)> =
+                kernel.params().iter().map(|one| (one.offset, one.bytes)).collect();
+            assert_eq!(places, [(0, 8), (16, SIZE as u32)][..1 + usize::from(is_parameter)]);
+            let launch = Launch::new(kernel, [1; 3], [1; 3], &arguments).prepare(&memory).unwrap();
+            launch.run(0..1).unwrap_or_else(|report| panic!("{report}"));
             for i in 0..count {
+                let value = &bytes[offset + i * width..][..width];
+                let fill = if signed && value[width - 1] >> 7 == 1 { 0xff } else { 0 };
+                let mut wanted = [fill; 8];
+                wanted[..width].copy_from_slice(value);
                 let mut got = [0; 8];
-                memory.read(out + 8 * i as u64, &mut got).unwrap();
-                let place = offset + i * width;
-                let mut wanted =
-                    [if signed && bytes[place + width - 1] >> 7 == 1 { 0xff } else { 0 }; 8];
-                wanted[..width].copy_from_slice(&bytes[place..place + width]);
-                if bits == 32 {
-                    wanted[4..].fill(0);
-                }
-                assert_eq!(got, wanted, "{opcode} at {offset}");
+                memory.read(out + 8 * i as u64, &mut got[..bits / 8]).unwrap();
+                assert_eq!(got[..bits / 8], wanted[..bits / 8], "{opcode} at {offset}");
             }
         }
     });

@@ -2,7 +2,8 @@
 //!
 //! A row's results depend on the operands of all lanes of a warp, and are computed from the
 //! formulas of the PTX ISA. The masks here name all lanes, or the lanes whose predicate holds.
-//! Wrong masks and lanes that are missing are in `cases/barriers.ptx`.
+//! Wrong masks and lanes that are missing are in `cases/barriers.ptx`. Barriers and fences have no
+//! result here; what they order is in `cases/races.ptx` and `cases/blocks.ptx`.
 
 use crate::form::Kind::{L, P, W};
 use crate::form::{Form, across, check, several};

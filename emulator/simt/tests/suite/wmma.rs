@@ -2,7 +2,8 @@
 //!
 //! PTX leaves open which lane holds which element, so a test loads all matrices of a product, sums
 //! and stores, and looks at memory alone. The elements are small integers, whose products and sums
-//! are exact in every type. `measured_products` has sums that are rounded.
+//! are exact in every type. `measured_products` has sums that are rounded, and `cases/products.ptx`
+//! the wrong uses.
 
 use std::collections::BTreeSet;
 
