@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use format::{Case, Launch, Name, Result, Variants, combinations, list, parse, written};
-use kernel::{Bench, HEAD, Setup};
+use kernel::{Bench, Setup};
 use libtest_mimic::{Arguments, Failed, Trial};
 use simt::{Counters, Module, ParseError, Report, Site};
 
@@ -32,22 +32,6 @@ struct Found {
 }
 
 impl Case {
-    fn source(&self, names: &[Name]) -> String {
-        let ptx = if self.ptx.is_empty() && self.declarations.is_none() {
-            "$STATEMENT"
-        } else {
-            &self.ptx
-        };
-        let ptx = written(ptx, names);
-        let declarations = self.declarations.as_ref().map(|text| written(text, names));
-        match &declarations {
-            _ if ptx.starts_with(".version") => ptx,
-            _ if ptx.contains(".entry") => format!("{HEAD}{ptx}"),
-            None => kernel::source(&ptx),
-            Some(text) => kernel::source(&ptx).replacen(".visible", &format!("{text}.visible"), 1),
-        }
-    }
-
     /// Checks all variants in all ways to run them.
     fn check(&self) -> Result<()> {
         for variants in &self.variants {

@@ -6,13 +6,15 @@
 //! between spaces, and the choices of a slot between bars, of which one may be empty.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use simt::Module;
 
 use crate::kernel::HEAD;
 use crate::{
-    approximate, arithmetic, atomics, bits, carry, compare, convert, copies, halves, integer,
-    matrices, matrix_rows, moves, simd, surfaces, textures, transfer, variables, video, warp, wmma,
+    approximate, arithmetic, atomics, bits, carry, compare, convert, copies, format, halves,
+    integer, matrices, matrix_rows, moves, simd, surfaces, textures, transfer, variables, video,
+    warp, wmma,
 };
 
 /// The number of opcodes that the parser accepts, without hints of caches. Whoever adds an opcode
@@ -155,11 +157,7 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     tested.extend(textures::opcodes());
     tested.extend(surfaces::opcodes());
     tested.extend(copies::GROUPS.map(String::from));
-    for pattern in OF_CASES {
-        each("", pattern, &mut |opcode| {
-            tested.insert(opcode.to_string());
-        });
-    }
+    tested.extend(of_cases());
 
     let untested: Vec<&String> = accepted.difference(&tested).collect();
     let (count, some) = (untested.len(), &untested[..untested.len().min(200)]);
@@ -185,6 +183,35 @@ const OF_CASES: [&str; 13] = [
     "cp.async.bulk.prefetch.L2.global |L2::cache_hint",
     "cp.async.bulk commit_group|wait_group|wait_group.read",
 ];
+
+fn of_cases() -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for pattern in OF_CASES {
+        each("", pattern, &mut |opcode| drop(all.replace(opcode.to_string())));
+    }
+    all
+}
+
+#[test]
+fn the_opcodes_of_cases_are_in_a_case() {
+    let mut written = BTreeSet::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cases");
+    for file in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        for case in format::parse(&text).unwrap() {
+            let names = case.variants.iter().flat_map(|one| format::combinations(&one.with));
+            for source in names.map(|names| case.source(&names)) {
+                // Behind a label, a guard, or neither.
+                let words = source.split([';', '\n', '{']).flat_map(|text| {
+                    text.split_whitespace().filter(|word| !word.ends_with(':')).take(2)
+                });
+                written.extend(words.map(String::from));
+            }
+        }
+    }
+    let missing: Vec<String> = of_cases().difference(&written).cloned().collect();
+    assert!(missing.is_empty(), "no case has {missing:?}");
+}
 
 /// Calls `visit` with every opcode of a pattern, behind what has been chosen.
 fn each(chosen: &str, pattern: &str, visit: &mut impl FnMut(&str)) {

@@ -34,7 +34,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use crate::kernel::Setup;
+use crate::kernel::{self, HEAD, Setup};
 
 pub type Result<T> = std::result::Result<T, String>;
 
@@ -251,6 +251,25 @@ impl Launch {
             _ => return Err(format!("`{key}` is no key")),
         }
         Ok(())
+    }
+}
+
+impl Case {
+    /// The module with a text for each name.
+    pub fn source(&self, names: &[Name]) -> String {
+        let ptx = if self.ptx.is_empty() && self.declarations.is_none() {
+            "$STATEMENT"
+        } else {
+            &self.ptx
+        };
+        let ptx = written(ptx, names);
+        let declarations = self.declarations.as_ref().map(|text| written(text, names));
+        match &declarations {
+            _ if ptx.starts_with(".version") => ptx,
+            _ if ptx.contains(".entry") => format!("{HEAD}{ptx}"),
+            None => kernel::source(&ptx),
+            Some(text) => kernel::source(&ptx).replacen(".visible", &format!("{text}.visible"), 1),
+        }
     }
 }
 

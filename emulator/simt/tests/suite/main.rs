@@ -32,6 +32,8 @@ mod coverage;
 mod declarations;
 mod exact;
 mod form;
+#[allow(dead_code, reason = "`cases` uses all of it")]
+mod format;
 mod grid_barrier;
 mod halves;
 mod integer;

@@ -69,7 +69,7 @@ Uninitialized: reads through texture `empty` (linear memory of 16) 4 bytes at of
 freed | 3 0 0 | tex.1d.v4.u32.s32 {%r5}
 OutOfBounds: reads 4 bytes at offset 12 of buffer `freed`, which has been freed
 l | 0 0 0 | ld.global.u32 %r10, [%rd1];
-OutOfBounds: reads 4 bytes at address 0x4000000080, the handle of a texture or surface
+OutOfBounds: reads 4 bytes at 0x4000000020, the handle of a texture or surface, which is no address
 ";
 
 #[test]
