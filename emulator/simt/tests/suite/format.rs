@@ -1,35 +1,47 @@
-//! The format of the files in `tests/cases`, which `cases` runs.
+//! The format of the files in `tests/cases`, which `cases` runs. A file is PTX with named cases:
 //!
-//! A file is PTX. Its comments are prose, except for lines of the form `// key: value`, which
-//! continue on the next line behind three spaces:
+//! ```text
+//! // case: write_after_read
+//! // Only warp 1 writes, over what warp 0 has read.
+//! // threads: 64
+//! // with BARRIER:
+//! // expect: Race at <st.shared.b32>, block 0, warp 1, lane 0: writes 4 bytes at offset 0 of
+//! //   shared memory, which lane 0 of warp 0 reads at <ld.shared>: no barrier lies between the two
+//! // with BARRIER: bar.sync 0;
+//! // expect: runs
+//! ld.shared.u32 %r5, [%r4];
+//! $BARRIER
+//! ...
+//! ```
+//!
+//! Comments are prose, except for lines of the form `// key: value`. A value goes on in the next
+//! lines if they begin with three spaces. The PTX is a module with a kernel `k`, or the body of the
+//! kernel that `kernel::source` writes. The keys are:
 //!
 //! - `case: NAME` begins a case. A case without PTX has the PTX of the case above it.
-//! - `expect: OUTCOME` is one of
-//!   - `runs`, or `accepted` for a kernel that is not run;
-//!   - `outputs = 0..31, 7*4` or `outputs[64] = 42`: the words of `b`, or those from word 64 on.
-//!     `a..b` counts up or down, `a..b/3` in steps of 3, and `7*4` is 7, 7, 7, 7;
-//!   - `barriers = 2`: a counter: `instructions`, `thread_instructions`, `divergent_branches`,
-//!     `barriers`, `blocks`, `printed`, `shared_bytes` of the kernel, or by the API's names a class
-//!     of instructions or a kind of access, as `GlobalStore` (requests) or `GlobalStore bytes`
-//!     (`sectors`, `wavefronts`, `conflicts`);
-//!   - `refused at <TEXT>: MESSAGE`: the parser refuses the kernel, or with `module refused` the
-//!     module;
-//!   - `Race at <TEXT>, block 0, warp 1, lanes 0-31: MESSAGE`: the report, behind its kind. In both
-//!     `<TEXT>` is the number of the first line that contains the text, and `...` is any text.
-//! - `threads: 64`, `blocks: 2`, `block: 4 4 64`, `grid: 2 3 1`, `shared: 128` (bytes of dynamic
-//!   shared memory), `instructions: 1000`, `host: 65536` (bounds), `zeros: 1024` (bytes of `b` that
-//!   are zero before the launch), and `run: alone together` (by default also `stepped`, and
-//!   `stepped_together`): the launch. Behind the first expectation it is only that of the next.
+//! - `expect: OUTCOME` has one of these outcomes:
+//!   - `runs`, or `accepted` for a kernel that is not run.
+//!   - `outputs = 0..31, 7*4` or `outputs[64] = 42`: the words of `b`, or its words from 64 on.
+//!     `a..b` counts up or down, `a..b/3` in steps of 3, and `7*4` is 7, 7, 7, 7.
+//!   - `barriers = 2`: a counter. Its name is `instructions`, `thread_instructions`,
+//!     `divergent_branches`, `barriers`, `blocks`, `printed` (the text), `shared_bytes` (of the
+//!     kernel), or the API's name of a class of instructions or a kind of access: `GlobalStore` for
+//!     the requests, and `GlobalStore bytes`, `sectors`, `wavefronts` or `conflicts`.
+//!   - `refused at <TEXT>: MESSAGE` if the parser refuses the kernel, and `module refused at …` if
+//!     it refuses the module.
+//!   - `Race at <TEXT>, block 0, warp 1, lanes 0-31: MESSAGE`: the kind of the report, and then the
+//!     report. `<TEXT>` is the number of the first line that contains the text, and `...` any text.
+//! - `threads: 64`, `blocks: 2`, `block: 4 4 64` and `grid: 2 3 1` are the sizes of the launch,
+//!   `shared: 128` is its number of bytes of dynamic shared memory, and `instructions: 1000` and
+//!   `host: 65536` are its bounds. `zeros: 1024` is the number of bytes of `b` that are zero
+//!   before it. `run: alone together` are the ways to run it, by default also `stepped` and
+//!   `stepped_together`. After the first expectation such a line is only for the next one.
 //! - `let NAME: TEXT`, above the first case: `$NAME` is the text in all cases.
-//! - `with NAME: TEXT | TEXT`: `$NAME` is each of the texts in turn in what the expectations below
-//!   are about. Repeated lines add texts; several names give all combinations. A single `$NAME` may
-//!   be a list of texts.
+//! - `with NAME: TEXT | TEXT`: the next expectation is for each of the texts as `$NAME`. Repeated
+//!   lines add texts, several names give all combinations, and a single `$NAME` may be a list.
 //! - `body:` separates declarations of the module from the body of the kernel.
-//! - `refused:` every line of the PTX is a statement that the parser refuses, with the message in
-//!   the comment behind it or on the lines below it.
-//!
-//! The PTX is a module (it has an `.entry` named `k`), or the body of the kernel that
-//! `kernel::source` writes.
+//! - `refused:` makes each line of the case a statement that the parser refuses. The message is in
+//!   the comment behind it or in the lines below it.
 
 use std::ops::Range;
 use std::str::FromStr;
