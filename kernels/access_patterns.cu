@@ -1,13 +1,13 @@
 // What one load instruction of a warp asks of the memory.
 //
-// Memory is served in sectors of 32 bytes. One instruction of a warp is one request, and costs as many
-// sectors as its 32 lanes touch: what counts is how the lanes' addresses lie to each other. Each kernel
-// here copies an array; the comment says how many sectors a full warp's request touches in arrays that
-// begin at a sector. Nsight Compute shows the same numbers as l1tex__t_sectors over l1tex__t_requests.
+// Memory is served in sectors of 32 bytes. One instruction of a warp is one request, and costs as
+// many sectors as its 32 lanes touch: what counts is how the lanes' addresses relate. Each kernel
+// here copies an array; the comment says how many sectors a full warp's request touches in arrays
+// that begin at a sector. Nsight Compute calls the two l1tex__t_sectors and l1tex__t_requests.
 
 // ANCHOR: coalesced
-// Neighbouring lanes, neighbouring elements: 4 sectors for float, 8 for float2 and double, 16 for
-// float4. Every byte that is fetched is used.
+// Neighbouring lanes, neighbouring elements: 4 sectors for float, 8 for float2 and
+// double, 16 for float4. Every byte that is fetched is used.
 template <typename Pack>
 __global__ void copy_coalesced(const Pack* from, Pack* to, long long num_packs) {
     const long long i = (long long)blockDim.x * blockIdx.x + threadIdx.x;
@@ -16,8 +16,8 @@ __global__ void copy_coalesced(const Pack* from, Pack* to, long long num_packs) 
 // ANCHOR_END: coalesced
 
 // ANCHOR: shifted
-// The same, a few elements further on, as in a row whose length is no multiple of 8: 5 sectors instead
-// of 4, because the 128 bytes begin in the middle of one.
+// The same, a few elements further on, as in a row whose length is no multiple of 8: 5
+// sectors in place of 4, because the 128 bytes begin in the middle of one.
 __global__ void copy_shifted(const float* from, float* to, long long num_elems, int shift) {
     const long long i = (long long)blockDim.x * blockIdx.x + threadIdx.x;
     if (i < num_elems) to[i + shift] = from[i + shift];
@@ -25,8 +25,8 @@ __global__ void copy_shifted(const float* from, float* to, long long num_elems, 
 // ANCHOR_END: shifted
 
 // ANCHOR: strided
-// Lane i takes element i * stride: 8 sectors for a stride of 2, 32 from a stride of 8 on. Most of what is
-// fetched is not used.
+// Lane i takes element i * stride: 8 sectors for a stride of 2, 32 from a stride of 8
+// on. Most bytes that are fetched go unused.
 __global__ void copy_strided(const float* from, float* to, long long num_elems, int stride) {
     const long long i = ((long long)blockDim.x * blockIdx.x + threadIdx.x) * stride;
     if (i < num_elems) to[i] = from[i];
@@ -34,8 +34,8 @@ __global__ void copy_strided(const float* from, float* to, long long num_elems, 
 // ANCHOR_END: strided
 
 // ANCHOR: rows
-// One thread per row, as in linrec_ref.cu: 32 sectors in each request as soon as rows have 8 elements
-// or more. A sector's other 7 elements are used in the next 7 steps, if a cache still has them.
+// One thread per row, as in linrec_ref.cu: 32 sectors in each request once rows have 8 elements
+// or more. A sector's other 7 elements serve the next 7 steps, if a cache still holds them.
 __global__ void copy_rows(const float* from, float* to, long long num_rows, long long row_len) {
     const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
     if (row >= num_rows) return;

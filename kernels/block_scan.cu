@@ -1,5 +1,5 @@
-// One block computes one sequence of up to kTile elements: the smallest kernel with shuffles, shared
-// memory and barriers. The kernels in broken/ show what each of them is there for.
+// One block computes one sequence of up to kTile elements: the smallest kernel with shuffles,
+// shared memory and barriers. The kernels in broken/ show what each of them is for.
 //
 // One block per sequence, kThreads threads in a block. Arrays as for linrec_ref.cu, of float.
 
@@ -27,8 +27,8 @@ __device__ inline Transition shuffle_up(Transition mine, int lanes) {
 // ANCHOR_END: transition
 
 // ANCHOR: load
-// Each thread gets kElemsPerThread neighbouring steps of a row. The block reads the row coalesced, into
-// shared memory, and deals it out from there. Past the row's end is `padding`.
+// Each thread gets kElemsPerThread neighbouring steps of a row. The block reads the row
+// coalesced into shared memory and deals it out from there. Past the row's end is `padding`.
 template <bool kReverse>
 __device__ void load_tile(const float* row, long long seq_len, float padding, float* staging,
                           float (&elems)[kElemsPerThread]) {
@@ -36,7 +36,7 @@ __device__ void load_tile(const float* row, long long seq_len, float padding, fl
         const int step = k * kThreads + threadIdx.x;
         staging[step] = step < seq_len ? row[kReverse ? seq_len - 1 - step : step] : padding;
     }
-    __syncthreads();  // all of it is there
+    __syncthreads();  // all of it has arrived
     for (int k = 0; k < kElemsPerThread; k++) {
         elems[k] = staging[threadIdx.x * kElemsPerThread + k];
     }

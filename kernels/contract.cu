@@ -4,7 +4,7 @@
 #include "selective.cuh"
 
 // ANCHOR: read
-// The sum at position l: what is read from the states, and what went past them.
+// The sum at position l: what is read from the states, and the share that bypasses them, D u.
 template <typename Real>
 __device__ Real read_states(const Channel& mine, const Mixing& read, long long l,
                             const Real* outputs, const Real* c, const Real* u, const Real* d) {
@@ -30,8 +30,8 @@ __global__ void contract_fwd(const Real* outputs, const Real* c, const Real* u, 
 }
 // ANCHOR_END: forward
 
-// The way back: through the gate, of which both factors hear, to the states. The last states also have what a
-// loss asks of them, d_last [batch, channels, states], if it is not null. d_z is null if z is.
+// The backward pass: through the gate, which has two factors, to the states. The last states also
+// receive the loss's gradient d_last [batch, channels, states], if not null. d_z is null if z is.
 // ANCHOR: backward
 template <typename Real>
 __global__ void contract_bwd(const Real* d_y, const Real* d_last, const Real* outputs,

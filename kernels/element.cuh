@@ -1,9 +1,9 @@
 // What a kernel asks of the numbers it computes with.
 //
-// `Stored` is how a number lies in memory, `Accum<Stored>` the type it is computed in: float for the
-// 16-bit formats, itself for all others. Rounding is spelled out: everything is compiled with
-// --fmad=false, `a * b` and `a + b` round once each, and multiply_add(a, b, c) rounds once in all.
-// So the compiler has no choice to make, and every machine gives the same bits.
+// `Stored` is a number's type in memory, `Accum<Stored>` the type it is computed in: float for
+// the 16-bit formats, itself for all others. Rounding is spelled out: everything is compiled
+// with --fmad=false, `a * b` and `a + b` round once each, and multiply_add(a, b, c) rounds
+// once in all. So the compiler has no choice to make, and every machine gives the same bits.
 #pragma once
 
 // ANCHOR: multiply_add
@@ -14,8 +14,8 @@ __device__ inline double multiply_add(double a, double b, double c) { return fma
 __device__ inline float conjugate(float a) { return a; }
 __device__ inline double conjugate(double a) { return a; }
 
-// Complex numbers lie in memory as their real part and then their imaginary part. The alignment
-// lets both be read at once.
+// Complex numbers are stored as their real part and then their imaginary part. The
+// alignment lets one load read both.
 template <typename Real>
 struct alignas(2 * sizeof(Real)) complex {
     Real re, im;
@@ -41,8 +41,8 @@ __device__ complex<Real> conjugate(complex<Real> a) {
     return {a.re, -a.im};
 }
 
-// The 16-bit formats: bf16 is the upper half of a float, f16 is IEEE's half precision. NVIDIA's own
-// headers for them belong to the toolkit; the few conversions are one instruction each.
+// The 16-bit formats: bf16 is the upper half of a float, f16 is IEEE's half precision. NVIDIA's
+// own headers for them belong to the toolkit; the few conversions are one instruction each.
 struct bf16 {
     unsigned short bits;
 };

@@ -1,10 +1,10 @@
-// The roof: what a kernel reaches that only reads and writes, element by element.
+// The roof: the speed of a kernel that only reads and writes, element by element.
 //
-// A kernel for the recurrence can be no faster than one that moves the same bytes and does nothing
-// else. `elementwise_fwd` reads two arrays and writes one, as the forward pass does; `elementwise_bwd`
-// reads three and writes two, as the backward pass does. `Pack` is what one thread moves at a time:
-// float, or float4 for a quarter of the instructions. `num_packs` counts packs, and arrays of float4
-// begin at a multiple of 16 bytes.
+// A kernel for the recurrence can be no faster than one that moves the same bytes and
+// does nothing else. `elementwise_fwd` reads two arrays and writes one, as the forward
+// pass does; `elementwise_bwd` reads three and writes two, as the backward pass does.
+// A thread moves a `Pack`: float, or float4 for a quarter of the instructions.
+// `num_packs` counts packs, and arrays of float4 begin at a multiple of 16 bytes.
 
 __device__ inline float add(float a, float b) { return a + b; }
 __device__ inline float4 add(float4 a, float4 b) {

@@ -1,7 +1,8 @@
-// A selective scan's expansion: a sequence for each state of each channel, over which the recurrence goes.
+// A selective scan's expansion: a sequence for each state of each channel.
 //
-// u and delta give inputs x = (delta u) B and coefficients c = e^(delta A). One thread for each channel and
-// position walks over the states, so that what its warp reads and writes for a state are neighbours in memory.
+// u and delta give inputs x = (delta u) B and coefficients c = e^(delta A). One thread for each
+// channel and position walks over the states, so that a warp's accesses for a state are neighbours
+// in memory.
 #include "selective.cuh"
 
 // ANCHOR: forward
@@ -24,9 +25,9 @@ __global__ void expand_fwd(const Real* u, const Real* delta, const Real* bias, c
 }
 // ANCHOR_END: forward
 
-// The way back, from the gradients of inputs and coefficients to those of u and delta. Where D is not null, u
-// also hears of what went past the states, by the gradient of the contraction's sum, d_sum. `scaled` and `steps`
-// become delta u and delta: what the terms of B's and A's gradients are multiplied with.
+// The backward pass, from the gradients of inputs and coefficients to those of u and delta.
+// If D is not null, u also gets the gradient of the contraction's sum, d_sum. `scaled` and
+// `steps` become delta u and delta, the factors of the terms of B's and A's gradients.
 // ANCHOR: backward
 template <typename Real>
 __global__ void expand_bwd(const Real* d_inputs, const Real* d_coeffs, const Real* coeffs,

@@ -1,9 +1,9 @@
-// Coefficients that are given as logarithms: c = e^a before the recurrence, and the gradient with respect
-// to a behind it, (dL/dc) c.
+// Coefficients given as logarithms: c = e^a before the recurrence, and the gradient
+// with respect to a behind it, (dL/dc) c.
 //
-// One thread per element. Coefficients are computed and kept in the type of computation: of the 16-bit
-// formats, e^a would lose what a has near zero, where it matters most. So for those the whole recurrence is
-// computed in float: widened and narrowed take the other arrays there and back.
+// One thread per element. Coefficients are computed and kept in the type of computation: in
+// the 16-bit formats e^a would lose what a has near zero, where it matters most. So for these
+// the whole recurrence computes in float, and widened and narrowed convert the other arrays.
 #include "exponential.cuh"
 
 // ANCHOR: exponential

@@ -1,8 +1,8 @@
 // The exponential function, by operations that every machine rounds alike.
 //
-// The hardware's own (ex2) approximates, and no emulator would give its bits. Here are only additions,
-// multiplications and multiply-adds, each rounded to nearest, and shifts of bits. Constants like 1.0 / 6
-// are computed by the compiler.
+// The hardware's own (ex2) approximates, and no emulator could give its bits. Here are
+// only additions, multiplications and multiply-adds, each rounded to nearest, and
+// shifts of bits. The compiler computes constants like 1.0 / 6.
 #pragma once
 
 #include "element.cuh"
@@ -15,12 +15,12 @@ struct Split {
     int exponent;
 };
 
-// With n the whole number nearest to x / ln 2, e^x is 2^n e^r, where r = x - n ln 2 lies within 0.347
-// of zero. Adding 1.5 * 2^23 rounds to a whole number, which is left in the lowest bits. ln 2 is the sum
-// of two floats, and x - n ln 2 is exact but for the second. The first term that is left out of the
-// Taylor series is r^9 / 9!, less than 2^-31.
+// With n the whole number nearest to x / ln 2, e^x is 2^n e^r, where r = x - n ln 2 is
+// within 0.347 of zero. Adding 1.5 * 2^23 rounds to a whole number, left in the lowest
+// bits. ln 2 is the sum of two floats, and x - n ln 2 is exact but for the second. The
+// first term that the Taylor series omits is r^9 / 9!, less than 2^-31.
 //
-// Beyond -104 and 89 everything is 0 and infinite; NaN stays what it is.
+// Beyond -104 and 89 the result is 0 or infinite; NaN stays NaN.
 __device__ inline Split<float> split_exponential(float x) {
     x = x > 89.0f ? 89.0f : x;
     x = x < -104.0f ? -104.0f : x;
@@ -40,7 +40,7 @@ __device__ inline Split<float> split_exponential(float x) {
 }
 // ANCHOR_END: split
 
-// The same with twice the digits: 1.5 * 2^52, and r^15 / 15!, less than 2^-63, is left out.
+// The same with twice the digits: 1.5 * 2^52, and an omitted r^15 / 15!, less than 2^-63.
 __device__ inline Split<double> split_exponential(double x) {
     x = x > 710.0 ? 710.0 : x;
     x = x < -746.0 ? -746.0 : x;
@@ -62,7 +62,7 @@ __device__ inline Split<double> split_exponential(double x) {
     tail = multiply_add(tail, r, 1.0 / 24);
     tail = multiply_add(tail, r, 1.0 / 6);
     tail = multiply_add(tail, r, 1.0 / 2);
-    // The lowest 32 bits are the whole number's, those of 1.5 * 2^52 are zero.
+    // The lowest 32 bits hold the whole number; those of 1.5 * 2^52 are zero.
     return {1 + multiply_add(r * r, tail, r), (int)__double_as_longlong(rounded)};
 }
 
@@ -73,8 +73,8 @@ __device__ inline double power_of_two(int exponent, double) {
     return __longlong_as_double((long long)(exponent + 1023) << 52);
 }
 
-// fraction * 2^exponent. Half of the exponent at a time, so that both powers are normal numbers: the
-// first product is exact, and the second one rounds where the result is subnormal, once.
+// fraction * 2^exponent. Half of the exponent at a time, so that both powers are normal numbers:
+// the first product is exact, and the second rounds once where the result is subnormal.
 template <typename Real>
 __device__ Real scaled(Real fraction, int exponent) {
     const int half = exponent >> 1;
@@ -90,7 +90,7 @@ __device__ inline double exponential(double x) {
     return scaled(split.fraction, split.exponent);
 }
 
-// The sum of two numbers as the nearest number and what is missing, exactly.
+// The sum of two numbers as the nearest number and its error, exactly.
 struct Sum {
     double high, low;
 };
@@ -100,14 +100,14 @@ __device__ inline Sum two_sum(double a, double b) {
     return {high, (a - (high - of_b)) + (b - of_b)};
 }
 
-// An angle, less a whole number of right angles: it lies within 45 degrees of zero (and some bits).
+// An angle, less a whole number of right angles: within 45 degrees of zero (and some bits).
 struct Reduced {
     Sum rest;
     int right_angles;
 };
 
-// For angles from 0 to 2^48. pi / 2 is the sum of three numbers; x - n (pi / 2) is exact but for the
-// third, with an error far below 2^-100.
+// For angles from 0 to 2^48. pi / 2 is the sum of three numbers; x - n (pi / 2) is
+// exact but for the third, with an error far below 2^-100.
 __device__ inline Reduced reduce(double x) {
     const double to_whole = 6755399441055744.0;
     const double rounded = multiply_add(x, 0x1.45f306dc9c883p-1, to_whole);
@@ -120,10 +120,10 @@ __device__ inline Reduced reduce(double x) {
     return {two_sum(sum.high, low), (int)__double_as_longlong(rounded)};
 }
 
-// For any larger angle (Payne and Hanek). x is a whole number m of 53 bits times 2^e. Of the bits of
-// 2 / pi, those that are multiples of 4 once they are multiplied by 2^e do not count, and of the others
-// 192 are enough: m times those, without what overflows, is a fraction of a full turn. Its first two bits
-// are the right angles, the next 128 what is left.
+// For any larger angle (Payne and Hanek). x is a whole number m of 53 bits times 2^e.
+// Bits of 2 / pi that 2^e makes multiples of 4 do not count, and the next 192 suffice:
+// m times those, less what overflows, is a fraction of a full turn. Its first two bits
+// are the right angles, the next 128 the rest.
 __device__ inline Reduced reduce_large(double x) {
     using Bits = unsigned long long;
     const Bits bits = __double_as_longlong(x);
@@ -158,7 +158,7 @@ __device__ inline Reduced reduce_large(double x) {
         low = ~low + 1;
         high = ~high + (low == 0);
     }
-    // The first 53 bits, the 64 behind them, and both times pi / 2.
+    // The first 53 bits, the next 64, and both times pi / 2.
     const double fraction = (double)(high >> 11) * 0x1p-53;
     const double rest = (double)(high << 53 | low >> 11) * 0x1p-117;
     const double product = fraction * 0x1.921fb54442d18p+0;

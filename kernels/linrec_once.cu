@@ -1,21 +1,21 @@
-// Sequences that many blocks hold at once: each block has one tile, tells all others what it does to the state, and
-// reads what those before it do.
+// Sequences that many blocks hold at once: each block has one tile, publishes what it
+// does to the state, and reads what the tiles before it do.
 //
-// The tiles are those of linrec_waves.cu and are combined in the same order, so the two give the same bits for the
-// same `tile_vectors`. Arrays and arguments as there; a row has at most kGroup * kThreads / 32 tiles, and there is a
-// block for each. With `deal`, blocks take tiles in the order in which they begin, so that nobody waits for a
-// block that has not begun; without it all of them must be on the GPU at once.
+// Tiles are combined as in linrec_waves.cu, with the same bits for the same `tile_vectors`.
+// Arrays and arguments as there; a row has at most kGroup * kThreads / 32 tiles, each with
+// a block. With `deal`, blocks take tiles in the order in which they begin, so that none
+// waits for one that has not begun; otherwise all must be on the GPU at once.
 #include "waves.cuh"
 
-// ANCHOR: told
+// ANCHOR: tiles_before
 // What the tiles before a block's own do to the state.
 template <int kWarps, typename T>
-struct Told {
-    Transition<T> groups[kWarps];   // the whole groups before the tile's own, each by a warp
-    Transition<T> tiles[kPerLane];  // of its own group: those before its lane's, and then its lane's
+struct TilesBefore {
+    Transition<T> groups[kWarps];   // the whole groups before the tile's group, one by each warp
+    Transition<T> tiles[kPerLane];  // in the tile's group: those before its lane's, then its lane's
 
-    // Each warp waits for a group: the last one of all for the tile's own, which is told last.
-    __device__ void learn(const Carrier<T>& carrier, Walk tile, Transition<T> (&pieces)[kWarps][32]) {
+    // Each warp waits for a group: the last warp for the tile's own group, which is published last.
+    __device__ void await(const Carrier<T>& carrier, Walk tile, Transition<T> (&pieces)[kWarps][32]) {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
         const int own_group = tile.index / kGroup, within = tile.index % kGroup;
         const int group = warp == kWarps - 1 ? own_group : warp;
@@ -35,7 +35,7 @@ struct Told {
         }
     }
 
-    // From the state before the row to that before the tile.
+    // Takes the state before the row to the state before the tile.
     __device__ T state_before(Walk tile, T state) const {
         const int own_group = tile.index / kGroup, within = tile.index % kGroup;
         for (int g = 0; g < own_group; g++) state = multiply_add(state, groups[g].coeff, groups[g].state);
@@ -48,11 +48,11 @@ struct Told {
     }
 };
 
-// Blocks take tiles in the order of their numbers, or of their coming.
+// Blocks take tiles in the order of their numbers, or in the order in which they begin.
 __device__ inline Walk tile_of(unsigned number, int tiles_per_row) {
     return {(int)(number / tiles_per_row), (int)(number % tiles_per_row)};
 }
-// ANCHOR_END: told
+// ANCHOR_END: tiles_before
 
 // ANCHOR: forward
 template <typename Stored, int kVectors, int kThreads, bool kWhole, bool kReverse>
@@ -63,10 +63,10 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     using T = Accum<Stored>;
     constexpr int kPer = kPerVector<Stored>, kWarps = kThreads / 32;
     __shared__ Transition<T> totals[kWarps], befores[kWarps];
-    __shared__ Told<kWarps, T> told;
+    __shared__ TilesBefore<kWarps, T> tiles_before;
     __shared__ Transition<T> pieces[kWarps][32];
     __shared__ unsigned epoch, dealt;
-    __shared__ uint4 stage[kVectors * kThreads];  // for what is not complete
+    __shared__ uint4 stage[kVectors * kThreads];  // for parts that are not complete
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (seq_len == 0) {
         const long long row = blockIdx.x;
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     const int head_steps = kWhole ? 0 : head(inputs, seq_len, kReverse);
     const Part part = part_of<kVectors, kReverse, Stored>((long long)tile.index * steps - head_steps, steps, seq_len);
     uint4* slots = stage + threadIdx.x;
-    // A warp may have nothing of so short a tile.
+    // A warp may have no step of so short a tile.
     const bool busy = warp * 32 * kVectors < tile_vectors;
     Vectors<Stored, kVectors> x, c;
     Transition<T> before[kVectors], total = {T(1), T(0)};
@@ -101,17 +101,17 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     carrier.row = tile.row;
     if (warp == 0) {
         const Transition<T> all = scan_warps<kWarps>(totals, befores);
-        if (lane == 0) carrier.tell(tile, all);
+        if (lane == 0) carrier.publish(tile, all);
     }
 
-    told.learn(carrier, tile, pieces);
+    tiles_before.await(carrier, tile, pieces);
     __syncthreads();
     if (!busy) return;
-    T state = told.state_before(tile, initial ? initial[tile.row] : T(0));
+    T state = tiles_before.state_before(tile, initial ? initial[tile.row] : T(0));
     state = multiply_add(state, befores[warp].coeff, befores[warp].state);
     walk_vectors(c, x, before, state);
-    const auto tell = [&](T last) { final_state[tile.row] = last; };
-    if (final_state && part.end == seq_len) tell_last(tell, part, seq_len, x);
+    const auto store_last = [&](T last) { final_state[tile.row] = last; };
+    if (final_state && part.end == seq_len) with_last(store_last, part, seq_len, x);
     store<kThreads, kReverse>(outputs, outputs_aligned, slots, part, seq_len, x);
 }
 // ANCHOR_END: forward
@@ -126,10 +126,10 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     constexpr int kPer = kPerVector<Stored>, kWarps = kThreads / 32;
     constexpr bool kBack = !kReverse;
     __shared__ Transition<T> totals[kWarps], befores[kWarps];
-    __shared__ Told<kWarps, T> told;
+    __shared__ TilesBefore<kWarps, T> tiles_before;
     __shared__ Transition<T> pieces[kWarps][32];
     __shared__ unsigned epoch, dealt;
-    __shared__ uint4 stage[kVectors * kThreads];  // for what is not complete
+    __shared__ uint4 stage[kVectors * kThreads];  // for parts that are not complete
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     if (seq_len == 0) {
         const long long row = blockIdx.x;
@@ -171,20 +171,20 @@ __global__ void __launch_bounds__(kThreads, kVectors > 2 ? 512 / kThreads : 1024
     carrier.row = tile.row;
     if (warp == 0) {
         const Transition<T> all = scan_warps<kWarps>(totals, befores);
-        if (lane == 0) carrier.tell(tile, all);
+        if (lane == 0) carrier.publish(tile, all);
     }
-    told.learn(carrier, tile, pieces);
+    tiles_before.await(carrier, tile, pieces);
     __syncthreads();
     if (!busy) return;
-    T state = told.state_before(tile, T(0));
+    T state = tiles_before.state_before(tile, T(0));
     state = multiply_add(state, befores[warp].coeff, befores[warp].state);
     walk_vectors(c, delta, before, state);
 
     if (part.end == seq_len) {
         end_with(previous, part, seq_len, start);
         const Stored* first_coeff = coeffs + (kReverse ? seq_len - 1 : 0);
-        const auto tell = [&](T last) { d_initial[tile.row] = last; };
-        if (d_initial) tell_last(tell, part, seq_len, delta, first_coeff);
+        const auto store_last = [&](T last) { d_initial[tile.row] = last; };
+        if (d_initial) with_last(store_last, part, seq_len, delta, first_coeff);
     }
     conjugate_vectors(previous);
     multiply_vectors(previous, delta);

@@ -1,14 +1,15 @@
-// Rows that are cut along their length: what each piece does to the state, the state before each piece, and the
-// gradient of a piece.
+// Rows that are cut along their length: what each piece does to the state, the state
+// before each piece, and the gradient of a piece.
 //
-// On one of several devices, arrays have shape [num_seqs, pieces, piece_len] row after row: a stretch of each row, in
-// pieces of one length. A piece is computed by one block; whole vectors, any length and alignment as in
-// linrec_wide.cu. `reverse` is the direction of the recurrence in both passes.
+// On one of several devices, arrays have shape [num_seqs, pieces, piece_len] row after row: a
+// stretch of each row, in pieces of one length. A block computes a piece, in whole vectors; any
+// length and alignment as in linrec_wide.cu. `reverse` is the direction of the recurrence in both
+// passes.
 #include "mail.cuh"
 #include "wide.cuh"
 
 // ANCHOR: fetch
-// What thread 0 finds, for all threads.
+// Thread 0 fetches the state for all threads.
 template <typename T>
 __device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch) {
     __shared__ T came;
@@ -19,7 +20,8 @@ __device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch) {
 // ANCHOR_END: fetch
 
 // ANCHOR: ends
-// What a tile's steps do together, from what each warp's do; two `totals` are taken in turns.
+// Returns what all of a tile's steps do, from what each warp's do. Calls take two `totals` in
+// turns.
 template <int kThreads, int kVectors, typename Stored, typename T>
 __device__ Transition<T> total_of_tile(const Vectors<Stored, kVectors>& coeffs,
                                        const Vectors<Stored, kVectors>& inputs, Transition<T>* totals) {
@@ -49,11 +51,11 @@ __device__ bool is_zero(complex<Real> a) {
     return a.re == 0 && a.im == 0;
 }
 
-// Transitions that come one after the other, each of what is before the one before: put together as a tree whose depth
-// is the logarithm of their number, as a counter in binary carries. So no step is rounded once for every tile behind it.
+// Composes transitions that come one before the other as a tree whose depth is the logarithm of
+// their number, like carries of a binary counter. So no step is rounded once per tile behind it.
 template <typename T>
 struct Counter {
-    Transition<T> at[40];  // of 2^i of them, where the number has that bit
+    Transition<T> at[40];  // of 2^i transitions, where their number has that bit
 
     __device__ void add(long long count, Transition<T> next) {
         int i = 0;
@@ -71,19 +73,19 @@ struct Counter {
     }
 };
 
-// The transition of each piece: the product of its coefficients, and its last state from a first one of zero. Tiles are
-// taken from the piece's end to its beginning, and pieces from the last to the first: the next pass goes the other way,
-// and finds in the cache what was read last.
+// The transition of each piece: the product of its coefficients, and its last state from a first
+// one of zero. Tiles are taken from the piece's end to its beginning, and pieces from the last
+// to the first: the next pass goes the other way, and finds in the cache what was read last.
 //
-// Coefficients may fade: where the product of the last ones has become zero, nothing of what was before them is left in
-// the transition. If `tail` is positive, a piece is left there. Such a piece's state is known, whatever comes before: if `to`
-// is given, it is posted, and who computes the piece need not. Where `ends` is null, that is all, and `tail` steps are read
-// at most.
+// Coefficients may fade: once the product of the last ones is zero, nothing before them is
+// left in the transition. If `tail` is positive, the walk stops there. Such a piece's state
+// is known whatever comes before: if `to` is given it is posted, and the pass over the
+// piece need not. Where `ends` is null, that is all, and at most `tail` steps are read.
 //
-// Of the gradient, whose recurrence goes the other way, the state is what leaves a step for the one before it:
-// conj(c) (d_output + what came in). So the transition of a step is (conj(c), conj(c) d_output). Then `inputs` are
-// d_outputs, and `lasts`, if given, is told the last output of each piece, in the order of the recurrence. Forward, `outputs`
-// and `lasts` are null.
+// For the gradient, whose recurrence goes the other way, the state is what a step passes to
+// the one before it: conj(c) (d_output + what came in). So a step's transition is (conj(c),
+// conj(c) d_output), `inputs` are d_outputs, and `lasts`, if given, gets the last output of
+// each piece in the order of the recurrence. Forward, `outputs` and `lasts` are null.
 template <typename Stored, int kVectors, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     linrec_piece_ends(const Stored* inputs, const Stored* coeffs, const Stored* outputs,
@@ -138,7 +140,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     if (threadIdx.x != 0) return;
     Transition<T> all = counter.all(tiles - 1 - tile);
-    if (has_faded) all.coeff = T(0);  // as a product in another order may not be
+    if (has_faded) all.coeff = T(0);  // a product in another order may not be zero
     if (ends) ends[piece] = all;
     if (lasts) lasts[piece] = piece_len > 0 ? widen(outputs[begin + (reverse ? 0 : piece_len - 1)]) : T(0);
     if (to && has_faded) post(to + piece, epoch, all.state);
@@ -146,20 +148,22 @@ __global__ void __launch_bounds__(kThreads)
 // ANCHOR_END: ends
 
 // ANCHOR: states
-// From what every rank told of its pieces to what comes into each piece of this rank. A block for each row. One thread
-// walks over the pieces, one after the other; or, with `grouped`, over groups of kTimes * 32, which warps have made transitions of
-// before, and whose pieces they go through afterwards. So the result depends on the pieces, and on where groups begin, alone.
+// From the transitions of all ranks' pieces to the state before each piece of this rank. A block
+// for each row. One thread walks over the pieces; or, with `grouped`, over groups of kTimes * 32
+// pieces, which warps compose first and whose pieces they go through afterwards. So the result
+// depends on the pieces, and where groups begin, alone.
 //
-// A rank's part of `told` holds `per_row` transitions for each row, whole groups if `grouped`, and then, of the gradient, as
-// many last outputs. Of all pieces of a row the first `filled` have steps. Forward, `states` are the states before each
-// piece. Of the gradient, they are what comes in at its last step, and `previous`, null forward, the outputs before its
-// first one.
+// A rank's part of `published` holds `per_row` transitions for each row, whole groups if
+// `grouped`; then, for the gradient, as many last outputs. The first `filled` pieces of a row
+// have steps. Forward, `states` are the states before each piece. For the gradient they are what
+// comes in at its last step, and `previous`, null forward, the outputs before its first one.
 //
-// By mail, `told` has this device's part alone, as if there were no other. What comes in comes by `from`, if that is given, and goes
-// on by `to`; the output before the first piece comes by `last_from`, and the last one goes on by `last_to`.
+// By mail, `published` has this device's part alone, as if there were no other. `from`, if given,
+// is where the state comes in, `to` where it goes on; `last_from` and `last_to` are the same for
+// outputs.
 template <typename T, int kThreads>
 __global__ void __launch_bounds__(kThreads)
-    linrec_piece_states(const T* told, const T* initial, T* states, T* previous, long long num_seqs, int ranks,
+    linrec_piece_states(const T* published, const T* initial, T* states, T* previous, long long num_seqs, int ranks,
                         int rank, int per_row, int filled, int grouped, const Mailbox<T>* from, Mailbox<T>* to,
                         unsigned epoch, const Mailbox<T>* last_from, Mailbox<T>* last_to, unsigned last_epoch,
                         int reverse) {
@@ -170,21 +174,21 @@ __global__ void __launch_bounds__(kThreads)
     const bool is_gradient = previous, walks_back = is_gradient ? !reverse : reverse;
     const long long per_rank = num_seqs * per_row * (is_gradient ? 3 : 2);
     const int first = rank * per_row, pieces = ranks * per_row;
-    const auto part = [&](int piece) { return told + piece / per_row * per_rank; };
+    const auto part = [&](int piece) { return published + piece / per_row * per_rank; };
     const auto place = [&](int piece) { return row * per_row + piece % per_row; };
     const auto last_of = [&](int piece) { return part(piece)[2 * num_seqs * per_row + place(piece)]; };
     if (last_to && threadIdx.x == 0) post(last_to + row, last_epoch, last_of(reverse ? 0 : per_row - 1));
 
     const auto piece_of = [&](int step) { return walks_back ? pieces - 1 - step : step; };
     const auto is_own = [&](int piece) { return piece >= first && piece < first + per_row; };
-    // The transition of the piece so many steps behind another one of the same rank.
+    // The transition of the piece `steps` pieces behind another one of the same rank.
     const auto behind = [&](int piece, int steps) {
         return ((const Transition<T>*)part(piece))[place(piece) + (walks_back ? -steps : steps)];
     };
     struct Group {
         Transition<T> upto[kTimes], all;
     };
-    // What the pieces of the group from this one on do together, of each 32 up to each lane's.
+    // What the pieces of the group from this one on do together: of each 32, up to each lane's.
     const auto group_at = [&](int piece) {
         Group found;
 #pragma unroll
@@ -206,7 +210,7 @@ __global__ void __launch_bounds__(kThreads)
         const int count = min((long long)kAtATime, walked - begun);
 #pragma unroll 1
         for (int turn = 0; turn < 2; turn++) {
-            const bool is_known = turn > 0;  // what comes into each group
+            const bool is_known = turn > 0;  // the state before each group
 #pragma unroll 1
             for (int i = warp; grouped && i < count; i += warps) {
                 const int piece = piece_of((begun + i) * 32 * kTimes);
@@ -233,11 +237,12 @@ __global__ void __launch_bounds__(kThreads)
             if (!is_known && threadIdx.x == 0) {
                 if (begun == 0) state = comes(row);
                 const auto pass = [&](int i, Transition<T> transition) {
-                    brought[i].state = state;  // what comes into it
+                    brought[i].state = state;  // the state before it
                     state = multiply_add(state, transition.coeff, transition.state);
                 };
                 int i = 0;
-                // Some are loaded together, as what is stored could be what is loaded next.
+                // Loads some together, as the compiler must assume that a store changes what it
+                // loads next.
 #pragma unroll 1
                 for (; i + kAtOnce <= count; i += kAtOnce) {
                     Transition<T> some[kAtOnce];
@@ -270,8 +275,8 @@ __global__ void linrec_piece_lasts(const Stored* outputs, Accum<Stored>* lasts, 
     if (piece < pieces) lasts[piece] = widen(outputs[piece * piece_len + (reverse ? 0 : piece_len - 1)]);
 }
 
-// The last output of each row's stretch goes `to` the device behind, and into `previous` comes that of the one before, or the
-// initial state where there is none. A thread for each row.
+// Posts the last output of each row's stretch `to` the device behind, and fills `previous`
+// with that of the device before, or with the initial state. A thread for each row.
 template <typename Stored>
 __global__ void linrec_piece_previous(const Stored* outputs, const Accum<Stored>* initial, Accum<Stored>* previous,
                                       long long num_seqs, const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to,
@@ -283,7 +288,7 @@ __global__ void linrec_piece_previous(const Stored* outputs, const Accum<Stored>
     previous[row] = comes(row);
 }
 
-// One of the `per_row` numbers of each row.
+// Copies number `column` of the `per_row` numbers of each row.
 template <typename T>
 __global__ void linrec_piece_column(const T* from, T* to, long long num_seqs, int per_row, int column) {
     const long long row = (long long)blockDim.x * blockIdx.x + threadIdx.x;
@@ -292,11 +297,12 @@ __global__ void linrec_piece_column(const T* from, T* to, long long num_seqs, in
 // ANCHOR_END: states
 
 // ANCHOR: forward
-// The outputs of each row's stretch, whose first state comes by `from` if that is given, and whose last one goes on by `to`:
-// rows are taken by one block each, in the same order on all devices. As linrec_wide_fwd otherwise.
+// The outputs of each row's stretch; `from`, if given, is where its first state comes in, `to`
+// where its last one goes. Blocks take one row each, in one order on all devices. Else as
+// linrec_wide_fwd.
 //
-// A device begins when the first rows have come, so the fewer are computed at a time the better: blocks are large, one
-// for each SM, and each has the next tile on its way while it computes one.
+// A device begins when the first rows have arrived, so fewer at a time are better: blocks
+// are large, one for each SM, and each has the next tile on its way while it computes one.
 template <typename Stored, int kVectors, int kThreads>
 __global__ void __launch_bounds__(kThreads, 1)
     linrec_piece_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs, const Accum<Stored>* initial,
@@ -325,14 +331,14 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
     Tile now = {};
     for (long long tile = -1; tile < tiles; tile++) {
-        const Tile next = load(tile + 1);  // behind the last one nothing is there
+        const Tile next = load(tile + 1);  // behind the last tile nothing exists
         if (tile >= 0) {
             turn(reverse, now.x);
             turn(reverse, now.c);
             // By now the first two tiles are on their way.
             if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
             scan_vectors<kThreads>(now.c, now.x, totals[tile % 2], carry);
-            // Before the outputs are written: others wait.
+            // Posted before the outputs are written: others wait for it.
             if (tile + 1 == tiles && threadIdx.x == 0) goes(blockIdx.x, carry);
             turn(reverse, now.x);
             store_vectors<false>(outputs, skew(outputs) == place, now.at, now.x);
@@ -340,7 +346,7 @@ __global__ void __launch_bounds__(kThreads, 1)
         now = next;
     }
     if (tiles == 0 && threadIdx.x == 0) goes(blockIdx.x, carry);
-    // The last output, to the bit, as its lane reads it again.
+    // The final state has the bits of the last output: its lane reads that again.
     const bool is_output = sizeof(T) == sizeof(Stored) && tiles > 0;
     const View last = view<kVectors, kThreads, Stored>((tiles - 1) * kSteps - skipped, piece_len, reverse);
     const bool is_mine = is_output ? has_last<kVectors, Stored>(last) : threadIdx.x == 0;
@@ -351,9 +357,10 @@ __global__ void __launch_bounds__(kThreads, 1)
 // ANCHOR_END: forward
 
 // ANCHOR: backward
-// The gradient of each piece. `after` is what comes into its last step from the one behind it, `previous` the output
-// before its first one; `before` is told what goes on to that one. As linrec_wide_bwd, which starts from zero.
-// With kByMail, what comes in comes by `from` where that is given, and goes on by `to` as well. Without it, blocks wait for nobody.
+// The gradient of each piece. `after` is what comes into its last step, `previous` the output
+// before its first, `before` receives what leaves it. Otherwise as linrec_wide_bwd, which starts
+// from zero. With kByMail, `from`, if given, is where it comes in, and `to` where it goes. Without,
+// no block waits.
 template <typename Stored, int kVectors, int kThreads, bool kByMail>
 __global__ void __launch_bounds__(kThreads)
     linrec_piece_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
@@ -383,7 +390,7 @@ __global__ void __launch_bounds__(kThreads)
         auto y = load_vectors<false, kVectors>(outputs, skew(outputs) == place, at, start);
         turn(back, delta);
         turn(back, c);
-        // What comes in has been multiplied already: it meets the one that stands before the first coefficient.
+        // What comes in has been multiplied already: a coefficient of one takes its place.
         take_previous(c, c_edge);
         end_with_one(c, at);
         conjugate_vectors(c);

@@ -1,5 +1,5 @@
-// One block computes one sequence of any length, tile by tile: the state after a tile is the one before
-// the next.
+// One block computes one sequence of any length, tile by tile: the state after a tile
+// is the state before the next.
 //
 // Arrays and template parameters as for linrec_tile.cu, without its limit on seq_len. One block per
 // sequence, of whole warps, at most kMaxThreadsPerBlock threads.

@@ -1,9 +1,9 @@
 // The reference kernel: one thread walks along one sequence, as the loop of chapter 1 does.
 //
-// Arrays of shape [num_seqs, seq_len] lie row after row, one sequence a row. `initial`,
-// `final_state` and `d_initial` have one entry per sequence; each may be null, for a start from
-// zero and for results that nobody asked for. Launch as many threads as there are sequences, in
-// blocks of any size.
+// Arrays of shape [num_seqs, seq_len] are stored row after row, one sequence a row.
+// `initial`, `final_state` and `d_initial` have one entry per sequence; each may be
+// null, for a start from zero and for results that are not wanted. Launch at least as
+// many threads as there are sequences, in blocks of any size.
 #include "element.cuh"
 
 // ANCHOR: position
@@ -37,8 +37,8 @@ __global__ void linrec_ref_fwd(const Stored* inputs, const Stored* coeffs, Store
 // ANCHOR_END: forward
 
 // ANCHOR: backward
-// From the gradient of a loss with respect to the outputs to those with respect to everything that
-// went in. The gradient flows against the recurrence: from the last step to the first.
+// From the gradient of a loss with respect to the outputs to its gradients with respect to
+// all inputs. The gradient flows against the recurrence: from the last step to the first.
 template <typename Stored, bool kReverse>
 __global__ void linrec_ref_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                                const Accum<Stored>* initial, Stored* d_inputs, Stored* d_coeffs,

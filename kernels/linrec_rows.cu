@@ -1,16 +1,16 @@
-// Short sequences side by side: some lanes of a warp for each, and all of it in their registers.
+// Short sequences side by side: some lanes of a warp for each, which hold all of it in registers.
 //
-// Arrays and arguments as for linrec_ref.cu. Template parameters: what is stored; how many lanes share a
-// sequence, 1, 2, 4, 8, 16 or 32; how many vectors of 16 bytes each of them holds, consecutive ones;
-// threads in a block; the direction; whether all rows consist of whole vectors and begin at multiples of 16
-// bytes. A sequence has at most kLanes * kVectors * kPerVector<Stored> steps.
+// Arrays and arguments as for linrec_ref.cu. Template parameters: the stored type; how many
+// lanes share a sequence, 1, 2, 4, 8, 16 or 32; how many consecutive vectors of 16 bytes each
+// holds; threads in a block; the direction; whether all rows consist of whole vectors and begin
+// at multiples of 16 bytes. A sequence has at most kLanes * kVectors * kPerVector<Stored> steps.
 #include "memio.cuh"
 #include "scan.cuh"
 #include "sub_warp.cuh"
 
 // ANCHOR: load
-// A lane's elements in the order of the recurrence, from step `first` on; `otherwise` stands for those that
-// the row does not have. With kWhole, rows consist of whole vectors of 16 bytes. Else, element by element.
+// A lane's elements in the order of the recurrence, from step `first` on; `otherwise` beyond
+// the row. With kWhole, rows consist of whole vectors of 16 bytes. Else, element by element.
 template <bool kReverse, bool kWhole, int kElems, typename Stored>
 __device__ void load_share(const Stored* row, int len, int first, Accum<Stored> otherwise,
                            Accum<Stored> (&elems)[kElems]) {
@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(kThreads)
     load_share<kReverse, kWhole>(coeffs + row * seq_len, len, first, T(1), c);
     const T after = scan_row<kLanes>(lane, initial && exists ? initial[row] : T(0), c, x);
     store_share<kReverse, kWhole>(outputs + row * seq_len, len, first, x);
-    // The final state is the last output, to the bit: its lane reads it again. A 16-bit output is rounded, and then
-    // it is what the lanes' transitions have made of the initial state.
+    // The final state has the last output's bits: its lane reads that again. A 16-bit output
+    // is rounded; then the state is what the lanes' transitions make of the initial state.
     const bool is_output = sizeof(T) == sizeof(Stored) && seq_len > 0;
     const bool is_mine = is_output ? first < len && first + kElems >= len : lane == kLanes - 1;
     if (final_state && exists && is_mine) {
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
     conjugate_all(previous);
 
     // The same scan over d_outputs, with the coefficient of the step before.
-    T last_coeff = c[0];  // of the last step: the gradient goes on from there to the initial state
+    T last_coeff = c[0];  // the last step's: leads on to the initial state
 #pragma unroll
     for (int i = 1; i < kElems; i++) last_coeff = first + i < len ? c[i] : last_coeff;
     const T from_below = lane_up<kLanes>(c[kElems - 1], 1);

@@ -1,15 +1,15 @@
-// One block computes one sequence that fits into its registers, a tile: every thread takes a few
-// neighbouring steps, and then the threads come together in three levels.
+// One block computes one sequence that fits into its registers, a tile: every thread takes
+// a few neighbouring steps, and then the threads combine their results in three levels.
 //
-// Arrays as for linrec_ref.cu; with `reverse` other than 0 the recurrence walks from the last element to
-// the first. One block per sequence, of whole warps, with kMaxElemsPerThread * threads >= seq_len and at
-// most kMaxThreadsPerBlock threads. With kMemcode 1 and 2 the tile passes through dynamic shared memory:
-// kMaxElemsPerThread * threads elements and 16 bytes.
+// Arrays as for linrec_ref.cu; with `reverse` other than 0 the recurrence walks from the last
+// element to the first. One block per sequence, of whole warps, with kMaxElemsPerThread *
+// threads >= seq_len and at most kMaxThreadsPerBlock threads. With kMemcode 1 and 2 the tile
+// passes through dynamic shared memory: kMaxElemsPerThread * threads elements and 16 bytes.
 #include "memio.cuh"
 #include "scan.cuh"
 
-// How many blocks an SM is to have room for; 0 asks for nothing. A share of up to 16 bytes fits into 32 registers, and
-// with so few all 2048 threads of an SM can be there. Unasked, the compiler takes a few more.
+// How many blocks an SM should hold; 0 asks for nothing. A share of up to 16 bytes fits into 32
+// registers, which lets an SM hold all 2048 threads. Unasked, the compiler takes a few more.
 template <typename Stored, int kMaxElems, int kThreads>
 constexpr int kBlocks = sizeof(Accum<Stored>) * kMaxElems <= 16 ? 2048 / kThreads : 0;
 
@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock,
 // ANCHOR_END: forward
 
 // ANCHOR: backward
-// The gradient flows against the recurrence: the same scan over d_outputs in the other direction, with the
-// coefficient of one step later in the recurrence, which is one step before in the scan.
+// The gradient flows against the recurrence: the same scan over d_outputs in the other direction,
+// with the coefficient of one step later in the recurrence, one step before in the scan.
 template <typename Stored, int kMaxElemsPerThread, int kMaxThreadsPerBlock, int kMemcode,
           int kAlgocode>
 __global__ void __launch_bounds__(kMaxThreadsPerBlock,

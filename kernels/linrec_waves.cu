@@ -1,22 +1,22 @@
 // Few long sequences as fast as memory allows: all blocks share each of them.
 //
-// The tiles of all rows are numbered row after row, and block b of B has the tiles b, b + B, b + 2B and so on: a wave
-// is a tile of each. As soon as a tile has come, its block finds out what it does to the state and tells all others,
-// kAhead waves before its outputs are due: so hardly ever does one wait for another. Until then the tile
-// stays in shared memory.
+// The tiles of all rows are numbered row after row, and block b of B takes the tiles b, b + B,
+// b + 2B and so on: a wave is a tile of each block. As soon as a tile has arrived, its block
+// computes what it does to the state and publishes that, kAhead waves before its outputs are
+// due: so blocks hardly ever wait for each other. Until then the tile stays in shared memory.
 //
-// Which tiles there are and in which order they are combined depends on the shape and the configuration alone, so
-// the outputs have the same bits for every number of blocks. All blocks must be on the GPU at once.
+// Tiles and their order depend on the shape and the configuration alone, so every
+// number of blocks gives the same bits. All blocks must be on the GPU at once.
 //
-// Arrays and arguments as for linrec_wide.cu, but for the direction, and five more: `tile_vectors`, how many vectors a
-// tile has, a multiple of 32 * kVectors up to kThreads * kVectors; `workspace`, zero before the first launch:
-// Shared, and a Notice for each tile, those of each row rounded up to whole groups; and where rows go on on other
-// devices, the mail `from` which the state before each row comes and that `to` which the one behind it goes, with the
-// epoch of both. Either may be null. There are fewer than 2^31 tiles.
+// Arrays and arguments as for linrec_wide.cu, but for the direction, and five more: `tile_vectors`,
+// the vectors of a tile, a multiple of 32 * kVectors up to kThreads * kVectors; `workspace`, zero
+// before the first launch: Shared, and a Notice for each tile, each row's rounded up to whole
+// groups; and where rows go on on other devices, `from` for the state before each row, `to` for the
+// state behind it, and the epoch of both. Either may be null. There are fewer than 2^31 tiles.
 //
-// Template parameters: what is stored; how many vectors each thread has; threads in a block that compute, beside
-// which a warp carries the state; how many waves ahead a tile is told, two at least; how many more tiles are in
-// flight before that; whether all rows consist of whole vectors and begin at multiples of 16 bytes; the direction.
+// Template parameters: the stored type; vectors of a thread; threads in a block, beside a
+// warp that carries the state; how many waves ahead a tile is published, at least two; how
+// many more are in flight before; whether all rows are whole, aligned vectors; the direction.
 #include "waves.cuh"
 
 // ANCHOR: forward
@@ -28,8 +28,8 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
                      Mailbox<Accum<Stored>>* to, unsigned mail_epoch) {
     using T = Accum<Stored>;
     constexpr int kWarps = kThreads / 32, kSlots = kAhead + kInFlight, kTile = kVectors * kThreads;
-    __shared__ Transition<T> totals[2][kWarps];        // of each warp, taken in turns
-    __shared__ Transition<T> befores[kAhead][kWarps];  // of all warps before it, for each tile that is told
+    __shared__ Transition<T> totals[2][kWarps];        // of each warp, for two waves in turns
+    __shared__ Transition<T> befores[kAhead][kWarps];  // of the warps before it, for each tile
     __shared__ T states[2];                            // before this wave's tile and the next one's
     extern __shared__ uint4 ring[];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         Loaded now = receive_tile(slot);
         walk_vectors(now.c, now.x, before, state);
         if (goes.wanted() && part.end == seq_len) {
-            tell_last([&](T last) { goes(tile.row, last); }, part, seq_len, now.x);
+            with_last([&](T last) { goes(tile.row, last); }, part, seq_len, now.x);
         }
         Stored* row = outputs + tile.row * seq_len;
         store<kThreads, kReverse>(row, outputs_aligned, slots_of(slot), part, seq_len, now.x);
@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         plan.advance(sent);
         close_group();
     }
-    int slot = 0, next_slot = 0, turn_of = 0;  // of the tile that is due, of the one to be summarized; of `befores`
-    Transition<T> before[kAhead][kVectors];     // the tile's that is due, and those of the next ones
+    int slot = 0, next_slot = 0, turn_of = 0;  // the tile that is due, the next one
+    Transition<T> before[kAhead][kVectors];     // of the tile that is due and of the next ones
 #pragma unroll 1
     for (int wave = -kAhead; wave < waves; wave++) {
         if (wave >= 0) {
@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
 // ANCHOR_END: forward
 
 // ANCHOR: backward
-// The ring has two arrays of kAhead + kInFlight tiles, d_outputs and coeffs, and one of kInFlight + 1, outputs,
-// which are needed only when a tile is due.
+// The ring holds two arrays of kAhead + kInFlight tiles, d_outputs and coeffs, and one
+// of kInFlight + 1, outputs, which are needed only when a tile is due.
 template <typename Stored, int kVectors, int kThreads, int kAhead, int kInFlight, bool kWhole, bool kReverse>
 __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kThreads + 32) : 1)
     linrec_waves_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     struct Loaded {
         Vectors<Stored, kVectors> delta, c;
     };
-    // d_outputs, and for each the coefficient of the step before it. The one after the row's last step has that one's,
-    // though there is no such step: nobody asks what comes of it.
+    // d_outputs, and for each the coefficient of the step before. After the row's last
+    // step there is no step, yet a coefficient: no result depends on it.
     const auto receive_tile = [&](int slot, T c_edge) -> Loaded {
         const uint4* slots = slots_of(slot);
         Loaded now = {receive<kVectors, kThreads, kBack, Stored>(slots),
@@ -194,8 +194,8 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
         if (part.end == seq_len) {
             end_with(previous, part, seq_len, start_of(tile));
             const Stored* first_coeff = coeffs + row + (kReverse ? seq_len - 1 : 0);
-            const auto tell = [&](T last) { goes(tile.row, last); };
-            if (goes.wanted()) tell_last(tell, part, seq_len, now.delta, first_coeff);
+            const auto store_last = [&](T last) { goes(tile.row, last); };
+            if (goes.wanted()) with_last(store_last, part, seq_len, now.delta, first_coeff);
         }
         conjugate_vectors(previous);
         multiply_vectors(previous, now.delta);
@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     int slot = 0, next_slot = 0, late_slot = 0, turn_of = 0;
     Transition<T> before[kAhead][kVectors];
     T c_edges[kAhead];
-    // The neighbours of the tiles that come next, on their way.
+    // The neighbours of the next tiles, on their way.
     T next_c_edge = waves > 0 ? c_edge_of(summarized) : T(1);
     T previous_edge = waves > 0 ? previous_edge_of(applied) : T(0);
 #pragma unroll 1

@@ -1,9 +1,9 @@
-// Long sequences as fast as memory allows: one block for each, vectors of 16 bytes, and kAhead tiles in
-// flight while one is computed.
+// Long sequences as fast as memory allows: one block for each, vectors of 16 bytes,
+// and kAhead tiles in flight while one is computed.
 //
-// Arrays and arguments as for linrec_pipe.cu; rows may have any length and begin anywhere. Template
-// parameters: what is stored; how many vectors each thread has; threads in a block; how many tiles to load
-// ahead; whether all rows consist of whole vectors and begin at multiples of 16 bytes.
+// Arrays and arguments as for linrec_pipe.cu; rows may have any length and begin anywhere.
+// Template parameters: the stored type; vectors of a thread; threads in a block; how many tiles
+// to load ahead; whether all rows consist of whole vectors and begin at multiples of 16 bytes.
 #include "wide.cuh"
 
 // ANCHOR: forward
@@ -65,8 +65,8 @@ __global__ void __launch_bounds__(kThreads)
         turn(reverse, now.x);
         store_vectors<kWhole>(outputs, outputs_aligned, view, now.x);
     }
-    // The carry was put together in another order than the outputs. The final state is the last output, to the
-    // bit: its lane reads it again, since to choose it among its registers would take more of them.
+    // The carry was computed in another order than the outputs. The final state has the last
+    // output's bits: its lane reads that again, as selecting it would take more registers.
     const bool is_output = sizeof(T) == sizeof(Stored) && tiles > 0;
     const bool is_mine = is_output ? has_last<kVectors, Stored>(view_at(tiles - 1)) : threadIdx.x == 0;
     if (final_state && is_mine) {

@@ -1,10 +1,10 @@
-// One long sequence over many blocks: each waits for the state that the block before it publishes.
+// One long sequence over many blocks: each waits for the state that the block before publishes.
 //
-// A block of 32 threads computes kTile steps. While it waits it has already computed what its own steps
-// do to the state, so that from one block to the next there is a single multiply-add.
+// A block of 32 threads computes kTile steps. Before it waits it has computed what its own
+// steps do to the state, so that from one block to the next there is a single multiply-add.
 //
-// `published` and `states` have one entry for each block; `published` and `next_tile` are zero before
-// the launch. `initial` and `final_state` may be null.
+// `published` and `states` have an entry for each block; `published` and `next_tile`
+// are zero before the launch. `initial` and `final_state` may be null.
 
 constexpr int kElemsPerThread = 8;
 constexpr int kTile = 32 * kElemsPerThread;
@@ -24,7 +24,7 @@ __device__ inline Transition shuffle_up(Transition mine, int lanes) {
 }
 
 // ANCHOR: publish
-// What was written before a release is seen by whoever acquires what the release wrote.
+// A thread that acquires what a release wrote sees what was written before the release.
 __device__ inline void store_release(unsigned* flag, unsigned value) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(32)
               float* final_state, long long seq_len, unsigned* next_tile, unsigned* published,
               float* states) {
     // ANCHOR: ticket
-    // Tiles are dealt in the order in which blocks begin, which need not be that of their numbers: the
-    // block before is one that has begun, and waiting for it comes to an end.
+    // Tiles are dealt in the order in which blocks begin, which may differ from their
+    // numbers: the block before is one that has begun, so waiting for it comes to an end.
     const int lane = threadIdx.x;
     unsigned tile = lane == 0 ? atomicAdd(next_tile, 1) : 0;
     tile = __shfl_sync(kAllLanes, tile, 0);

@@ -1,18 +1,18 @@
-// States on their way to another device, by mailboxes in the memory that both reach.
+// States on their way to another device, through mailboxes in memory that both devices reach.
 #pragma once
 
 // ANCHOR: mail
-// Where a state comes in from another device, and the launch in which it was told. It has a line of the cache for itself.
+// The state that another device posts, and the launch that posted it. Fills one line of the cache.
 template <typename T>
 struct alignas(128) Mailbox {
     T state;
     unsigned epoch;
 };
 
-// How often a thread asks before it gives up: some ten seconds.
+// How often a thread polls before it gives up: some ten seconds.
 constexpr int kMostAsked = 1 << 24;
 
-// Of all devices of the system, as the mail lies in the memory of another one. Who finds the epoch also finds the state.
+// System scope: the mailbox is in another device's memory. A reader of the epoch sees the state.
 template <typename T>
 __device__ void post(Mailbox<T>* to, unsigned epoch, T state) {
     to->state = state;
@@ -29,8 +29,8 @@ __device__ T fetch(const Mailbox<T>* from, unsigned epoch) {
     asm volatile("trap;");
     return T(0);
 }
-// Whether a kernel before this one knew the state early, from the tail of its stretch, and has posted it. Launches in which that
-// may be have odd epochs. In others nobody asks: the answer comes from the memory of another device, and takes a while.
+// Returns true if an earlier kernel knew the state early, from the tail of its stretch, and posted
+// it. Only launches with odd epochs ask: the answer comes from another device, which takes long.
 template <typename T>
 __device__ bool is_posted(const Mailbox<T>* to, unsigned epoch) {
     if (epoch % 2 == 0) return false;
@@ -41,8 +41,8 @@ __device__ bool is_posted(const Mailbox<T>* to, unsigned epoch) {
 // ANCHOR_END: mail
 
 // ANCHOR: rows
-// Where the first state of each row comes from: the mail, where there is a device before this one, or else an array.
-// Without either it is zero.
+// Where the state before each row comes from: the mail, where a device comes before
+// this one, or else an array. Without either it is zero.
 template <typename T>
 struct Incoming {
     const T* states;
@@ -55,7 +55,7 @@ struct Incoming {
     }
 };
 
-// Where the last one goes to: either, both, or nowhere. What has been posted early stays, as it may have been read.
+// Where the state behind a row goes: either, both, or nowhere. Mail posted early stays.
 template <typename T>
 struct Outgoing {
     T* states;

@@ -1,16 +1,16 @@
 // How a tile comes from memory into the registers of a block, and back.
 //
-// A kernel counts steps of the recurrence; `Row` knows where in memory a step is. `Share` says which
-// steps of a tile are a thread's. Between the two there are three ways to go, chosen by `kMemcode`:
-//   0  every thread reads its own elements, one by one
-//   1  the block reads neighbouring elements together into shared memory, the threads pick theirs
-//   2  as 1, in vectors of 16 bytes
+// A kernel counts steps of the recurrence; `Row`
+// knows where in memory a step is. `Share` says
+// which steps of a tile are a thread's. Between
+// the two there are three ways, chosen by
+// `kMemcode`:
 #pragma once
 #include "element.cuh"
 
 // ANCHOR: share
-// A thread's part of a tile: `count` steps from `begin` on. In a full tile each has kMaxElems. If the
-// steps cannot be dealt out evenly, the last threads, the tail, have one step less.
+// A thread's part of a tile: `count` steps from `begin` on. In a full tile each has kMaxElems.
+// If the steps cannot be dealt out evenly, the last threads, the tail, have one step less.
 struct Share {
     int begin, count;
 
@@ -51,13 +51,13 @@ __device__ Row<Stored> row_of(Stored* array, long long seq_len, bool reverse) {
 // ANCHOR_END: row
 
 // ANCHOR: existing
-// Of some steps in a row, those that exist: from number `begin`, which is 0 or 1, to before `end`.
+// The steps of a row that exist among some: from number `begin`, which is 0 or 1, to before `end`.
 struct Range {
     int begin, end;
     __device__ bool contains(int i) const { return i < end && (i > 0 || begin == 0); }
 };
 
-// Of `count` steps from `first` on, where `first` is -1 at least.
+// Of `count` steps from `first` on, where `first` is at least -1.
 template <typename Stored>
 __device__ Range existing(Row<Stored> row, long long first, int count) {
     return {first < 0 ? 1 : 0, (int)min((long long)count, row.seq_len - first)};
@@ -65,9 +65,9 @@ __device__ Range existing(Row<Stored> row, long long first, int count) {
 // ANCHOR_END: existing
 
 // ANCHOR: elements
-// The thread's elements, each kStride after the one before. A stride that is known when the kernel is
-// compiled leaves one address for all of them, and each a constant distance from it. In a full tile
-// there is nothing to ask between one element and the next.
+// The thread's elements, each kStride after the one before. A stride that the compiler
+// knows leaves one address for all of them, and each a constant distance from it. In a
+// full tile there is nothing to test between one element and the next.
 template <int kStride, int kMaxElems, typename Stored>
 __device__ void read_strided(const Stored* data, Range existing, Accum<Stored> otherwise,
                              Accum<Stored> (&elems)[kMaxElems]) {
@@ -83,8 +83,8 @@ __device__ void read_strided(const Stored* data, Range existing, Accum<Stored> o
     }
 }
 
-// From the thread's first element on, in the direction of the recurrence. `otherwise` stands for those
-// that do not exist.
+// Reads from the thread's first element on, in the direction of the recurrence.
+// Elements that do not exist become `otherwise`.
 template <int kMaxElems, typename Stored>
 __device__ void read(const Stored* data, bool reverse, Range existing, Accum<Stored> otherwise,
                      Accum<Stored> (&elems)[kMaxElems]) {
@@ -95,8 +95,8 @@ __device__ void read(const Stored* data, bool reverse, Range existing, Accum<Sto
     }
 }
 
-// The same way back. What a full share has is put in the order of memory first, so that in both
-// directions the stores follow each other directly: then most that go to one sector reach L2 as one.
+// Writes in the same way. A full share is put into the order of memory first, so that in both
+// directions the stores follow each other directly: then most stores to one sector reach L2 as one.
 template <int kMaxElems, typename Stored>
 __device__ void write(Stored* data, bool reverse, int count,
                       const Accum<Stored> (&elems)[kMaxElems]) {
@@ -120,8 +120,8 @@ __device__ void write(Stored* data, bool reverse, int count,
 // ANCHOR_END: elements
 
 // ANCHOR: span
-// Where in the row the steps [first, first + len) are, as far as it has them: `count` consecutive elements,
-// of which the first in memory is `position` elements into the row.
+// Where the existing ones of the steps [first, first + len) are: `count` consecutive
+// elements, of which the first in memory is `position` elements into the row.
 struct Span {
     long long position;
     int count;
@@ -138,19 +138,19 @@ __device__ Span span(Row<Stored> row, long long first, int len) {
 // ANCHOR_END: span
 
 // ANCHOR: vectors
-// As many elements as make 16 bytes.
+// The number of elements in 16 bytes.
 template <typename Stored>
 constexpr int kPerVector = 16 / sizeof(Stored);
 
-// How many elements lie between `data` and the 16-byte boundary before it.
+// How many elements are between `data` and the 16-byte boundary before it.
 template <typename Stored>
 __device__ int skew(const Stored* data) {
     return (unsigned long long)data / sizeof(Stored) % kPerVector<Stored>;
 }
 
-// Copies `count` elements by the whole block, neighbouring threads neighbouring elements. With kMemcode
-// 2, between two places of the same skew, in vectors of 16 bytes, up to the first boundary and from the
-// last one on singly.
+// Copies `count` elements by the whole block, neighbouring threads neighbouring
+// elements. With kMemcode 2 and both places equally skewed, elements between the first
+// and the last boundary go in vectors of 16 bytes, the others singly.
 template <int kMemcode, typename Stored>
 __device__ void copy(Stored* to, const Stored* from, int count) {
     int begin = 0, end = 0;  // of the vectors
@@ -168,8 +168,8 @@ __device__ void copy(Stored* to, const Stored* from, int count) {
 // ANCHOR_END: vectors
 
 // ANCHOR: staged
-// memcode 1 and 2. The block copies the tile into shared memory as it lies in the row; there every
-// thread picks its steps.
+// memcode 1 and 2. The block copies the tile into shared memory in the order of the
+// row; there every thread picks its steps.
 template <int kMemcode, int kMaxElems, typename Stored>
 __device__ void load_staged(Row<const Stored> row, long long first, int tile_len, Share mine,
                             Accum<Stored> otherwise, Stored* staging,
@@ -178,7 +178,7 @@ __device__ void load_staged(Row<const Stored> row, long long first, int tile_len
     const Stored* data = row.data + tile.position;
     if (kMemcode == 2) staging += skew(data);
     copy<kMemcode>(staging, data, tile.count);
-    __syncthreads();  // all of it is there
+    __syncthreads();  // all of it has arrived
     const Stored* mine_first = staging + (row.position(first + mine.begin) - tile.position);
     read(mine_first, row.reverse, existing(row, first + mine.begin, mine.count), otherwise, elems);
     __syncthreads();  // all of it is taken: the next may come
@@ -198,12 +198,12 @@ __device__ void store_staged(Row<Stored> row, long long first, int tile_len, Sha
 // ANCHOR_END: staged
 
 // ANCHOR: memio
-// The steps [first, first + tile_len) of a row, of which the thread's are `mine`. A `first` of one less
-// or one more than the tile's shifts the row by a step, so that every thread gets the neighbours of its
-// steps. `otherwise` stands for what is in no thread's share, or not in the row.
+// The steps [first, first + tile_len) of a row, of which the thread's are `mine`. A `first` of
+// one less or one more than the tile's shifts the row by a step, so that every thread gets the
+// neighbours of its steps. Steps outside of the thread's share or the row become `otherwise`.
 //
-// With kMemcode 0 the tile is blocked: a thread's elements are consecutive, and those of neighbouring
-// lanes lie far apart.
+// With kMemcode 0 the tile is blocked: a thread's elements are consecutive, and
+// neighbouring lanes' are far apart.
 template <int kMemcode, int kMaxElems, typename Stored>
 __device__ void load_tile(Row<const Stored> row, long long first, int tile_len, Share mine,
                           Accum<Stored> otherwise, Stored* staging,

@@ -1,5 +1,5 @@
-// The recurrence over one tile whose elements lie in the registers of a block, in three levels: within
-// a thread by a loop, across the lanes of a warp by shuffles, across the warps through shared memory.
+// The recurrence over one tile, held in the registers of a block, in three levels: in a
+// thread by a loop, over the lanes of a warp by shuffles, over the warps by shared memory.
 #pragma once
 #include "transition.cuh"
 
@@ -15,8 +15,8 @@ __device__ void conjugate_all(T (&elems)[kMaxElems]) {
 constexpr int kNothing = 0, kThread = 1, kWarp = 2, kBlock = 3;
 
 // ANCHOR: thread
-// Level 1. Afterwards states[i] is what the thread's steps up to i make of a state of zero, and
-// coeffs[i] what they multiply any other state with.
+// Level 1. Afterwards states[i] is what the thread's steps up to i make of a state of
+// zero, and coeffs[i] the factor of any other state.
 template <int kMaxElems, typename T>
 __device__ void scan_thread(T (&coeffs)[kMaxElems], T (&states)[kMaxElems]) {
 #pragma unroll
@@ -28,8 +28,8 @@ __device__ void scan_thread(T (&coeffs)[kMaxElems], T (&states)[kMaxElems]) {
 // ANCHOR_END: thread
 
 // ANCHOR: warp
-// Level 2. From the transition of each lane's steps to that from the warp's first step to the lane's
-// last. In every round a lane reaches twice as far back.
+// Level 2. From the transition of each lane's steps to the one from the warp's first
+// step to the lane's last. In every round a lane reaches twice as far back.
 template <typename T>
 __device__ Transition<T> scan_warp(Transition<T> mine) {
     const int lane = threadIdx.x % 32;
@@ -43,8 +43,8 @@ __device__ Transition<T> scan_warp(Transition<T> mine) {
 // ANCHOR_END: warp
 
 // ANCHOR: block
-// Level 3. Takes the state before the tile, and returns the one before the thread's warp; `carry`
-// becomes the state after the tile. Two calls in a row must use different `totals`.
+// Level 3. Takes the state before the tile, and returns the state before the thread's warp;
+// `carry` becomes the state after the tile. Two calls in a row must use different `totals`.
 template <typename T>
 __device__ T scan_block(Transition<T> warp_total, Transition<T>* totals, T& carry) {
     const int warp = threadIdx.x / 32;
@@ -60,9 +60,9 @@ __device__ T scan_block(Transition<T> warp_total, Transition<T>* totals, T& carr
 // ANCHOR_END: block
 
 // ANCHOR: tile
-// All levels. states[] holds the inputs before and the outputs after; `carry` is the state before the
-// tile and becomes that after it. It was put together in another order than the outputs: so that both
-// have the same bits, the output of the tile's last step, states[last] in one thread, is the carry.
+// All levels. states[] begins as the inputs and ends as the outputs; `carry` is the state before
+// the tile and becomes the state after it. Its order of operations differs from the outputs': so
+// that both have the same bits, the last output, states[last] in one thread, is set to the carry.
 template <int kAlgocode, int kMaxElems, typename T>
 __device__ void scan_tile(int last, T (&coeffs)[kMaxElems], T (&states)[kMaxElems],
                           Transition<T>* totals, T& carry) {

@@ -1,10 +1,11 @@
-// What the kernels around the recurrence of a selective scan share: where a channel's numbers lie.
+// What the kernels around the recurrence of a selective scan share: where a channel's numbers are.
 //
-// u, delta, z and y have shape [batch, channels, len], the recurrence's arrays [batch, channels, states, len].
-// A is [channels, states]. B and C are [batch, groups, states, len], for groups of as many channels each; or, if
-// they are fixed and do not depend on the input, [channels, states]. Bias, D and z may be null.
+// u, delta, z and y have shape [batch, channels, len], the recurrence's arrays [batch, channels,
+// states, len]. A is [channels, states]. B and C are [batch, groups, states, len], and each group
+// has as many channels; or, if they do not depend on the input, [channels, states]. Bias, D and z
+// may be null.
 //
-// A block works on one channel of one sequence, number blockIdx.x of all, and on the positions of its threads.
+// A block works on one channel of one sequence, number blockIdx.x, at its threads' positions.
 #pragma once
 #include "activation.cuh"
 
@@ -12,7 +13,7 @@ struct Sizes {
     long long channels, groups, states, len;
 };
 
-// Where a channel's numbers of B or C lie.
+// Where a channel's numbers of B or C are.
 struct Mixing {
     long long first, to_next_state, to_next_step;
 
@@ -25,7 +26,7 @@ struct Mixing {
 struct Channel {
     Sizes sizes;
     unsigned sequence, channel;
-    long long own;  // its first position in arrays of [batch, channels, len]
+    long long own;  // its first position in [batch, channels, len]
 
     __device__ explicit Channel(const Sizes& sizes) : sizes(sizes) {
         const unsigned channels = sizes.channels;
@@ -51,7 +52,7 @@ struct Channel {
 };
 // ANCHOR_END: channel
 
-// The positions of a thread, in turns.
+// The positions of a thread: every kThreads-th.
 __device__ inline long long first_position() {
     return (long long)blockDim.x * blockIdx.y + threadIdx.x;
 }
@@ -60,7 +61,7 @@ __device__ inline long long next_position(long long l) {
 }
 
 // ANCHOR: step_size
-// How much a step counts, from what was given: with its bias, and made positive.
+// The size of a step, from the given delta: with its bias, and made positive.
 template <typename Real>
 __device__ Real step_size(Real given, Real bias, bool is_softplus) {
     const double x = (double)given + (double)bias;

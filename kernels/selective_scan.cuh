@@ -1,7 +1,7 @@
-// What the forward and the backward pass of the selective scan share: its functions, and how tiles come to
+// What both passes of the selective scan share: its functions, and how tiles come to
 // shared memory.
 //
-// For each batch, channel c and state n, with B and C those of the channel's group:
+// For each batch, channel c and state n, with B and C of the channel's group:
 //
 //     d_t = softplus(delta_t + delta_bias_c)               (or without the softplus)
 //     h_t = exp(d_t A_cn) h_{t-1} + (d_t u_t) B_tn
@@ -13,8 +13,8 @@
 #include "sub_warp.cuh"
 
 // ANCHOR: functions
-// The functions that a step needs. kExact: of additions, multiplications and multiply-adds alone, with the same
-// bits on every machine. Otherwise by the instructions ex2 and rcp, whose last bits NVIDIA does not define.
+// The functions of a step. kExact: from additions, multiplications and multiply-adds, with the same
+// bits everywhere. Else by the instructions ex2 and rcp, whose last bits NVIDIA does not define.
 template <bool kExact>
 struct Functions {
     // 2^x; zero below 2^-126.
@@ -30,9 +30,9 @@ struct Functions {
     }
 };
 
-// x is a whole number n and a rest of at most 1/2, whose power is a polynomial that is exactly 1 at zero: a decay
-// near one must not be off each time. Adding 1.5 * 2^23 + 127 rounds to a whole number, which is left in the lowest
-// bits, where 2^n has its exponent.
+// x is a whole number n and a rest of at most 1/2, whose power is a polynomial that is
+// exactly 1 at zero: a decay near one must not be off in each step. Adding 1.5 * 2^23
+// + 127 rounds to a whole number, left in the lowest bits, where 2^n has its exponent.
 template <>
 struct Functions<true> {
     __device__ static float power_of_two(float x) {
@@ -55,8 +55,8 @@ struct Functions<true> {
 
 constexpr float kLog2E = 0x1.715476p+0f;
 
-// ln(1 + e^x) = max(x, 0) + ln(1 + e), with e = e^-|x| in [0, 1]. The polynomial is ln(1 + e) / e to 3.4e-8, and
-// exactly 1 at zero, so that small results keep all their digits.
+// ln(1 + e^x) = max(x, 0) + ln(1 + e), with e = e^-|x| in [0, 1]. The polynomial is ln(1
+// + e) / e to 3.4e-8, and exactly 1 at zero, so that small results keep all their digits.
 template <bool kExact>
 __device__ float softplus(float x) {
     const float e = Functions<kExact>::power_of_two(-fabsf(x) * kLog2E);
@@ -96,8 +96,8 @@ __device__ Vector<Stored> pack(const float (&elems)[kPerVector<Stored>]) {
 // ANCHOR_END: vector
 
 // ANCHOR: copies
-// Copies to shared memory that go on beside the program. Of the 16 or 4 bytes the first `exist` come from memory,
-// and zeros take the place of the others.
+// Asynchronous copies to shared memory. Of the 16 or 4 bytes, the first `exist` come
+// from memory, and the others become zero.
 __device__ inline void copy_vector(void* to, const void* from, int exist) {
     const unsigned address = __cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(exist)
@@ -112,14 +112,14 @@ __device__ inline void copy_word(void* to, const void* from, int exist) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from), "r"(exist) : "memory");
 }
 __device__ inline void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until all groups of copies have come but the last kBut.
+// Waits until all groups of copies but the last kBut have arrived.
 template <int kBut>
 __device__ void await_groups() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kBut) : "memory");
 }
 
-// One element, in a place of 4 bytes. Of two elements of 16 bits that share an aligned word, the word is copied; `last`
-// says that nothing lies behind the element.
+// Copies one element to a place of 4 bytes. Of a 16-bit element the aligned word is
+// copied that contains it; `last` says that the array ends with the element.
 __device__ inline void copy_single(unsigned* to, const float* from, bool exists, bool) {
     copy_word(to, from, exists ? 4 : 0);
 }
@@ -128,15 +128,16 @@ __device__ void copy_single(unsigned* to, const Half* from, bool exists, bool la
     const size_t upper = (size_t)from & 2;
     copy_word(to, (const char*)from - upper, !exists ? 0 : last && !upper ? 2 : 4);
 }
-// Which half of its place an element is in, if it was copied singly from there.
+// Which half of its place an element is in after copy_single.
 __device__ inline int half_of(const float*) { return 0; }
 template <typename Half>
 __device__ int half_of(const Half* from) {
     return (int)((size_t)from >> 1 & 1);
 }
 
-// Single elements of an array, kCount of them: the i-th from(i) from its beginning, if it exists(i), or else zero. What has less
-// than 4 bytes cannot be copied on the way: all are read, and then all are written.
+// Copies kCount single elements of an array: the i-th is from(i) elements from its beginning if it
+// exists(i), else zero. Elements of less than 4 bytes pass through registers: all are read, then
+// written.
 template <int kCount, typename Stored, typename To, typename From, typename Exists>
 __device__ void copy_elements(const Stored* array, To&& to, From&& from, Exists&& exists) {
     if constexpr (sizeof(Stored) == 4) {
@@ -152,9 +153,9 @@ __device__ void copy_elements(const Stored* array, To&& to, From&& from, Exists&
 }
 // ANCHOR_END: copies
 
-// What a launch is told. kVaryingB, kVaryingC: these vary along the sequence, and are [batch, groups, states, seq_len] of
-// what is stored; otherwise they are constants, [channels, states] of float.
+// The flags of a launch. kVaryingB, kVaryingC: B or C vary along the sequence, and are [batch,
+// groups, states, seq_len] of the stored type; otherwise constants, [channels, states] of float.
 enum : int { kSoftplus = 1, kVaryingB = 2, kVaryingC = 4 };
 
-// States are kept for the backward pass each so many steps.
+// The states before every eighth step are kept for the backward pass.
 constexpr int kCheckpointSteps = 8;

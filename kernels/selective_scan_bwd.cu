@@ -1,28 +1,31 @@
-// The gradient of the fused selective scan. `selective_scan.cuh` has the formulas; with g_t for the gradient of y_t, and a
-// decay c_t = exp(d_t A), the gradient of a state is
+// The gradient of the fused selective scan. `selective_scan.cuh` has the formulas. With
+// g_t for the gradient of y_t, and a decay c_t = exp(d_t A), the gradient of a state is
 //
 //     dh_t = C_t g_t + c_{t+1} dh_{t+1}
 //
-// and all others follow from it and from the states: of B_t it is dh_t d_t u_t, of C_t g_t h_t, of the exponent d_t A
-// c_t h_{t-1} dh_t, and by the product rule those of A, d_t and u_t. So a step needs its state, and the gradient of the
-// next one.
+// and all others follow from it and from the states: B_t gets dh_t d_t u_t, C_t gets
+// g_t h_t, the exponent d_t A gets c_t h_{t-1} dh_t, and by the product rule so do A,
+// d_t and u_t. So a step needs its state, and the gradient of the next one.
 //
-// Tiles of 8 steps are walked from the last to the first. States are not kept: each tile begins with a checkpoint that
-// the forward pass left, walks on from it, with all states and decays of the tile in registers, and then back with the
-// gradient. Eight lanes share a channel, with kPer states each. What a step of a channel gets from all states (y for the
-// gate, and the sums for u and delta) goes from lane to lane through shared memory, so that in the end each lane has one
-// step. What B and C get is added up in registers over the channels that a warp takes in turns, `quads` times four of
-// them; then over the warps of the block, in shared memory; and what blocks have is written to `sums` and added up by
-// selective_scan_bwd_sums. A, D and delta_bias get sums over the steps that stay with their lane, in shared memory, and
-// are added up over sequences and chunks in the same way. There is no atomic operation: each sum has one order.
+// Tiles of 8 steps are walked from the last to the first. States are not kept: each tile begins
+// with a checkpoint of the forward pass, walks on from it, with all states and decays of the tile
+// in registers, and then back with the gradient. Eight lanes share a channel, with kPer states
+// each. What a step of a channel gets from all states (y for the gate, and the sums for u and
+// delta) goes from lane to lane through shared memory, so that in the end each lane has one step.
+// The gradients of B and C are added up in registers over the channels that a warp takes in turns,
+// four times `quads`; then over the warps of the block, in shared memory; and
+// selective_scan_bwd_sums adds up what the blocks wrote to `sums`. A, D and delta_bias get sums
+// over the steps that stay with their lane, in shared memory, and are added up over sequences and
+// chunks in the same way. There is no atomic operation: each sum has one order.
 //
-// More states than 8 * kPer are walked one block of states after the other, tile by tile. B and C that are constants are
-// summed over the steps, as A is. Where there are few channels, sequences are cut into chunks of tiles and the kernel runs
-// twice: with kEnds only for the gradient that each chunk passes back if nothing comes from behind it, and the product of
-// its decays; then each chunk goes through those behind it to the gradient that it begins with.
+// More states than 8 * kPer are walked one block of states after the other, tile by tile. B and C
+// that are constants are summed over the steps, as A is. Where there are few channels, sequences
+// are cut into chunks of tiles and the kernel runs twice: with kEnds only for the gradient that
+// each chunk passes back if none comes from behind it, and the product of its decays; then each
+// chunk goes through the later ones to the gradient that it begins with.
 //
-// Memory comes in copies that are on their way while earlier tiles are computed: each warp has kStages stages of what
-// belongs to its channels, and the block four tiles of B and C.
+// Memory comes in copies that are on their way while earlier tiles are computed: each
+// warp has kStages stages for its channels, and the block four tiles of B and C.
 #include "selective_scan_bwd.cuh"
 
 template <typename Stored, int kPer, bool kExact>
@@ -99,7 +102,7 @@ __global__ void __launch_bounds__(256, 1)
     long long place = ((long long)at.sequence * channels + at.channel(0)) * len + (at.end - 1) * (long long)kTile + at.own;
     const int place_u = place_of(u + place, whole, at.lane), place_delta = place_of(delta + place, whole, at.lane);
     const int place_z = place_of(z + place, whole, at.lane), place_out = place_of(d_out + place, whole, at.lane);
-    // Takes a quad from a stage: what is about single steps, of which the warp gets what it needs of all.
+    // Takes a quad from a stage: each lane its step, and leaves there what the warp needs of all.
     const auto take = [&](unsigned number, int quad, bool exists) {
         const Stage<kPer>& stage = mine.stages[number % kStages];
         Own<kPer> own;
@@ -121,7 +124,7 @@ __global__ void __launch_bounds__(256, 1)
     __syncthreads();
     Own<kPer> own = take(0, 0, (at.end - 1) * (long long)kTile + at.own < len);
 
-    const int turned = at.own / 4 * 4;  // so that lanes four apart meet other banks
+    const int turned = at.own / 4 * 4;  // lanes four apart use other banks
     const long long group = (long long)at.sequence * groups + at.group;
     unsigned number = 0, rows_now = 0;  // stages and rows so far
 #pragma unroll 1
@@ -161,7 +164,7 @@ __global__ void __launch_bounds__(256, 1)
                 const auto take_next = [&]() {
                     await_groups<kStages - 2>();
                     __syncwarp();
-                    // Of the tile before, all steps exist.
+                    // All steps of the tile before exist.
                     return take(++number, last_quad ? 0 : quad + 1, step_exists || (last_quad && last_block));
                 };
                 if (!vary) {
@@ -235,7 +238,7 @@ __global__ void __launch_bounds__(256, 1)
                     }
                 }
             }
-            // The block's channels are added up.
+            // Adds up the block's channels.
             float* const parts = shared.sums(rows_now % shared.turns());
             if (shared.turns() == 1) __syncthreads();
             if (!only_ends) {
@@ -316,8 +319,9 @@ struct alignas(4 * sizeof(Stored)) Four {
     Stored of[4];
 };
 
-// The sums of the blocks, of `kStates` states at a time: over the `parts` of a group's channels for B and C, and over
-// sequences and chunks, `slots` in all, for what does not vary. Each is added up in the order of memory.
+// Adds up the sums of the blocks, `kStates` states at a time: over the `parts` of a group's
+// channels for B and C, and over `slots` sequences and chunks for what does not vary. Each in the
+// order of memory.
 template <typename Stored>
 __global__ void __launch_bounds__(256)
     selective_scan_bwd_sums(const float* sums, const float* totals, void* d_b, void* d_c, float* d_a, float* d_d,

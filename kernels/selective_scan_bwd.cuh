@@ -1,9 +1,10 @@
-// What the gradient of the fused selective scan is made of: where a lane is, how its numbers come from memory, and
-// one tile of a channel's states.
+// The parts of the fused selective scan's gradient: a lane's place, how its numbers
+// come from memory, and one tile of a channel's states.
 //
-// A tile is kTile steps, what lies between two checkpoints of the forward pass. A warp takes four channels at a time, a
-// quad, and for B and C kStates of their states, a block of states. A lane has kPer states of one of the channels, and
-// for what is not about states one step, the lane's number among the eight of its channel.
+// A tile is kTile steps, from one checkpoint of the forward pass to the next. A warp takes four
+// channels at a time, a quad, and for B and C kStates of their states, a block of states. A lane
+// has kPer states of one of the channels and, for values without a state's index, one step: its
+// number among the eight lanes of its channel.
 #pragma once
 #include "selective_scan.cuh"
 
@@ -11,7 +12,7 @@ constexpr int kTile = kCheckpointSteps;
 constexpr unsigned kStages = 4;  // of a warp's copies: one is read, the others are on their way
 constexpr float kLn2 = 0x1.62e430p-1f;
 
-// kWhole: each row of each array is made of vectors of 16 bytes. kEnds: what a chunk passes back is all that is asked.
+// kWhole: all rows consist of vectors of 16 bytes. kEnds: only what a chunk passes back is wanted.
 enum : int { kWhole = 8, kEnds = 16 };
 
 // ANCHOR: operands
@@ -26,17 +27,18 @@ struct Given {
     long long len;
     int flags;
 
-    // kWhole: each row of each array is made of vectors of 16 bytes.
+    // kWhole: all rows consist of vectors of 16 bytes.
     __device__ bool whole() const { return flags & kWhole; }
     __device__ int tiles() const { return (int)((len + kTile - 1) / kTile); }
 };
 // ANCHOR_END: operands
 
 // ANCHOR: place
-// What a block, a warp and a lane work on. A block has `quads` quads of one group for each of its warps, and a chunk of
-// the tiles. Blocks that differ in their channels only are neighbours: they read the same B and C.
+// What a block, a warp and a lane work on. A block has `quads` quads of one group for each of its
+// warps, and a chunk of the tiles. Blocks that differ only in their channels are neighbours, as
+// they read the same B and C.
 struct Place {
-    int lane, own, row;  // in the warp; of the eight lanes of a channel; the channel in the quad
+    int lane, own, row;  // in the warp; of a channel's eight lanes; the channel in the quad
     int part, parts, group, sequence, chunk, chunks;
     int first;           // channel of the warp
     int left;            // channels of the group from that one on
@@ -52,7 +54,7 @@ struct Place {
         at.part = block % at.parts, block /= at.parts;
         at.group = block % given.groups, block /= given.groups;
         at.sequence = block % given.batch, block /= given.batch;
-        at.chunk = block + (given.flags & kEnds ? 1 : 0);  // what the first one passes back is asked by nobody
+        at.chunk = block + (given.flags & kEnds ? 1 : 0);  // nobody needs what chunk 0 passes back
         at.chunks = max((tiles + chunk_tiles - 1) / chunk_tiles, 1);
         const int ahead = at.part * per_block + threadIdx.x / 32 * (4 * quads);
         at.left = per_group - ahead;
@@ -71,19 +73,19 @@ struct Place {
 // What a warp reads for one tile of four channels, and kPer * 8 of their states.
 template <int kPer>
 struct alignas(16) Stage {
-    unsigned elems[4][32];  // of u, delta, z, d_out: packed by the row, or each in a place of its own
+    unsigned elems[4][32];  // of u, delta, z, d_out: packed, or each in its place
     float states[4][8 * kPer];
 };
 
-// The rows of B and C for one tile. State n is in row n % kPer * 8 + n / kPer, so that the eight lanes of a channel read
-// neighbouring rows.
+// The rows of B and C for one tile. State n is in row n % kPer * 8 + n / kPer, so that
+// the eight lanes of a channel read neighbouring rows.
 template <int kPer>
 struct alignas(16) Rows {
     unsigned elems[2][8 * kPer][kTile];
 };
 
-// What a lane keeps from tile to tile for its states of a channel: the gradient that comes from later steps, and
-// A log2 e.
+// What a lane keeps from tile to tile for its states of a channel: the gradient that
+// comes from later steps, and A log2 e.
 template <int kPer>
 struct alignas(8 * kPer) Kept {
     float carry[kPer], rate[kPer];
@@ -94,56 +96,58 @@ struct alignas(4 * kPer) Total {
     float of[kPer];
 };
 
-// The parts of a block's shared memory. Of what is marked (thread), place (block * quads + quad) * blockDim.x + threadIdx.x
-// is that thread's alone; or quad * blockDim.x + threadIdx.x of what is not about states.
+// The parts of a block's shared memory. A part marked (thread) has a place for each thread: number
+// (block * quads + quad) * blockDim.x + threadIdx.x or, for values without a state's index, quad *
+// blockDim.x + threadIdx.x.
 template <int kPer>
 struct Shared {
     static constexpr int kStates = 8 * kPer, kSums = 2 * kStates * kTile;
-    static constexpr int kPitch = 72;  // of the values of a channel: in other banks than the next one's
+    static constexpr int kPitch = 72;  // of a channel's values: the next has other banks
 
     struct Warp {
         Stage<kPer> stages[kStages];
         float steps[3][32];          // delta, delta u and the gradient of y, by steps
-        float across[3][4][kPitch];  // summands of the states of a channel, by steps
+        float across[3][4][kPitch];  // summands of a channel's states, by steps
     };
 
     char* raw;
     int warps, quads, blocks;  // blocks of states
     __device__ Rows<kPer>& rows(unsigned number) const { return ((Rows<kPer>*)raw)[number % 4]; }
     __device__ Warp& warp(int w) const { return ((Warp*)(raw + 4 * sizeof(Rows<kPer>)))[w]; }
-    // What the lanes have added up for B and C: a row for each channel of a quad. There are two in turns, or one where
-    // shared memory is short.
+    // What the lanes have added up for B and C: a row for each channel of a quad. Two
+    // in turns, or one where shared memory is short.
     __device__ int turns() const { return blocks <= 2 ? 2 : 1; }
     __device__ float* sums(int turn) const { return (float*)&warp(warps) + turn * warps * 4 * kSums; }
     // D and the bias of a channel.
     __device__ float2* channels() const { return (float2*)sums(turns()); }
     // (thread) Sums over the steps for D and the bias.
     __device__ float2* pointwise() const { return channels() + 4 * quads * warps; }
-    // (thread) For a block of states and a quad: what is kept; and sums over the steps, for A, and for B and C that do
-    // not vary.
+    // (thread) For a block of states and a quad: what is kept; and sums over the steps
+    // for A, and for B and C that do not vary.
     __device__ Kept<kPer>* kept() const { return (Kept<kPer>*)(channels() + 36 * quads * warps); }
     __device__ Total<kPer>* totals(int which) const {
         const int each = blocks * quads * blockDim.x;
         return (Total<kPer>*)(kept() + each) + which * each;
     }
-    // (thread) Sums over the blocks of states, if there are several; behind so many kinds of totals.
+    // (thread) Sums over the blocks of states, if there are several; they follow `kinds` totals.
     __device__ float4* across_blocks(int kinds) const { return (float4*)totals(kinds); }
 };
 // ANCHOR_END: stage
 
 // ANCHOR: ahead
-// What is to be copied next: quad after quad, block of states after block of states, and tiles from the last to the first.
+// What is to be copied next: quad after quad, block of states after block of states, and tiles from
+// the last to the first.
 template <typename Stored, int kPer>
 struct Ahead {
     static constexpr int kStates = 8 * kPer, kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
 
-    int tile, limit;           // how many steps the tile has
+    int tile, limit;           // the number of steps in the tile
     int quad;
     unsigned number;
-    int row, step, to;         // of what the lane copies; where it goes in the stage, -1 if it copies nothing
-    int state_row, state_n;    // the same of the checkpoints
+    int row, step, to;         // of the lane's elements; the place in the stage, or -1
+    int state_row, state_n;    // the same for the checkpoints
     long long element, state;  // places in the arrays, and in the checkpoints
-    const Stored* array;       // whole vectors: the one that the lane copies from
+    const Stored* array;       // whole vectors: the array that the lane copies
 
     __device__ static Ahead begin(const Given<Stored>& given, const Place& at) {
         Ahead ahead;
@@ -167,7 +171,7 @@ struct Ahead {
         return ahead;
     }
 
-    // Behind the last one, zeros.
+    // Copies zeros behind the last one.
     __device__ void copy(Stage<kPer> (&stages)[kStages], const Given<Stored>& given, const Place& at, int quads) {
         Stage<kPer>& stage = stages[number++ % kStages];
         const int left = limit > 0 ? at.left - 4 * quad : 0;
@@ -221,7 +225,7 @@ struct Ahead {
     }
 };
 
-// By the whole block: the rows of B and C for some states and a tile, in pieces: vectors or elements.
+// The block copies the rows of B and C for some states and a tile, as vectors or elements.
 template <int kPer, int kPieces, typename Stored>
 __device__ void copy_pieces(Rows<kPer>& rows, const Given<Stored>& given, const Place& at, int tile, int first_state) {
     constexpr int kStates = 8 * kPer, kSteps = kTile / kPieces;
@@ -253,8 +257,9 @@ __device__ void copy_rows(Rows<kPer>& rows, const Given<Stored>& given, const Pl
 // ANCHOR_END: ahead
 
 // ANCHOR: take
-// Which of the places of `elems` has the lane's element. Elements that were copied singly are 8 steps or a multiple of four
-// rows apart, so that for each array they are all in the same half of their places.
+// Which place of `elems` has the lane's element. Elements that were copied singly are 8 steps or a
+// multiple of four rows apart, so that for each array they are all in the same half of their
+// places.
 template <typename Stored>
 __device__ int place_of(const Stored* from, bool whole, int lane) {
     return sizeof(Stored) == 4 || whole ? lane : 2 * lane + half_of(from);
@@ -264,7 +269,7 @@ __device__ float element_of(const unsigned (&elems)[32], int place) {
     return widen(((const Stored*)elems)[place]);
 }
 
-// The eight elements of a row; `from` is where the first of them is from.
+// Reads the eight elements of a row; `from` is the address that the first was copied from.
 __device__ inline void read_row(const unsigned (&row)[kTile], bool, const float*, float (&values)[kTile]) {
 #pragma unroll
     for (int t = 0; t < kTile; t += 4) *(float4*)&values[t] = *(const float4*)&row[t];
@@ -282,7 +287,8 @@ __device__ void read_row(const unsigned (&row)[kTile], bool whole, const Half* f
     }
 }
 
-// B or C of the lane's states, for a tile; `from` is where the first step of the first of them is from.
+// Reads B or C of the lane's states, for a tile; `from` is the address that the first step of the
+// first state was copied from.
 template <int kPer, typename Stored>
 __device__ __forceinline__ void read_rows(const unsigned (&rows)[8 * kPer][kTile], bool whole, const Stored* from, long long len, int own,
                           float (&values)[kTile][kPer]) {
@@ -308,8 +314,8 @@ __device__ void read_constants(const float* from, int exist, float (&values)[kTi
 // ANCHOR_END: take
 
 // ANCHOR: pointwise
-// What a lane knows of its step: u; the step's size and, by what it is the softplus of, its slope; the gradients with
-// respect to y and to the gate. And its states before the tile.
+// A lane's values for its step: u; the step's size and the slope of its softplus; the
+// gradients with respect to y and to the gate; and its states before the tile.
 template <int kPer>
 struct Own {
     float u, size, slope, d_y, d_gate, before[kPer];
@@ -318,7 +324,7 @@ struct Own {
 struct Step {
     float size, slope;
 };
-// All of it is computed in any case, so that nothing branches between what can be computed at the same time.
+// Computes both cases always, so that no branch separates what can be computed at the same time.
 template <bool kExact>
 __device__ Step step_of(float x, bool soft) {
     const float e = Functions<kExact>::power_of_two(-fabsf(x) * kLog2E);
@@ -338,7 +344,8 @@ struct Steps {
     float size[kTile], input[kTile], d_y[kTile];  // delta, delta u, and the gradient of y
 };
 
-// Sums over the lane's states: of C h; of what B passes back; of what the decays pass back, times log2 e.
+// Sums over the lane's states: of C h; of what B passes back; of what the decays pass back, times
+// log2 e.
 struct Across {
     float y[kTile], by_input[kTile], by_decay[kTile];
 };
@@ -348,8 +355,8 @@ __device__ inline void read_steps(const float (&from)[32], int row, float (&valu
     for (int t = 0; t < kTile; t += 4) *(float4*)&values[t] = *(const float4*)&from[row * kTile + t];
 }
 
-// From the state before the tile and the gradient behind it, `carry`, to the gradient before it. A restart drops the
-// state before its step, and takes no gradient there.
+// From the state before the tile and the gradient behind it, `carry`, to the gradient
+// before it. A restart drops the state before its step, and no gradient passes it.
 template <bool kRestarts, bool kExact, int kPer>
 __device__ __forceinline__ Across walk(const Steps& steps, const float (&rate)[kPer], const float (&before)[kPer], unsigned restarts,
                        Tile<kPer>& tile, float (&carry)[kPer], float (&d_rate)[kPer]) {
@@ -387,7 +394,7 @@ __device__ __forceinline__ Across walk(const Steps& steps, const float (&rate)[k
     return sums;
 }
 
-// Only back, with nothing but the gradient.
+// Walks back with the gradient only.
 template <bool kExact, int kPer>
 __device__ __forceinline__ void walk_back(const Steps& steps, const float (&rate)[kPer], unsigned restarts, const float (&c)[kTile][kPer],
                           float (&carry)[kPer]) {

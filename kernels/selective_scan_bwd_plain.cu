@@ -1,28 +1,29 @@
-// The gradient of the fused selective scan where nothing is out of the ordinary: 8 or 16 states, B and C that vary, no
-// restarts, and as many channels in a group as whole blocks have. Numbers are computed by the same operations and added up in
-// the same order as by selective_scan_bwd, which has the explanations and takes everything else: with as many quads and warps,
-// and states of a lane, it gives the same bits.
+// The gradient of the fused selective scan in the common case: 8 or 16 states, B and C
+// that vary, no restarts, and groups whose channels fill whole blocks. The operations and
+// their order are those of selective_scan_bwd, which has the explanations and takes all
+// other cases: with as many quads, warps and states of a lane, both give the same bits.
 //
-// As the number of quads is known, a lane keeps in registers what belongs to the states of all four, and nothing branches.
-// While the warp walks the tile of a quad, it prepares the steps of the next one. What goes from lane to lane has two places
-// in shared memory, by turns: so the warp meets once for each quad, and the block once for each tile. Of the two or three
-// blocks on a multiprocessor, one computes while another one waits.
+// As the number of quads is known, a lane keeps in registers what belongs to the states of all
+// four, and nothing branches. While the warp walks the tile of a quad, it prepares the steps of the
+// next one. What goes from lane to lane has two places in shared memory, in turns: so the warp
+// meets once for each quad, and the block once for each tile. Of the two or three blocks on a
+// multiprocessor, one computes while another waits.
 //
-// kAligned: each row of each array is made of vectors of 16 bytes, and of whole tiles. Otherwise elements are copied one by
-// one, and the last tile may have fewer steps.
+// kAligned: all rows consist of vectors of 16 bytes, and of whole tiles. Otherwise
+// elements are copied one by one, and the last tile may have fewer steps.
 #include "selective_scan_bwd.cuh"
 
 namespace plain {
 
-// Not variables: of those the compiler would make symbols, whose names are new each time.
+// Not variables: the compiler would make symbols of them, whose names change.
 enum : int { kQuads = 4, kWarps = 4, kThreads = 32 * kWarps };
 static_assert(kQuads == (int)kStages, "a quad has its stage");
 
 // ANCHOR: plain_shared
-// What a warp has of shared memory to compute the ends of chunks; and for the gradient.
+// A warp's shared memory: for the ends of chunks, and for the gradient.
 struct Ends {
     unsigned elems[kQuads][4][32];  // as in Stage
-    float steps[2][3][32];          // delta, delta u and the gradient of y: of the quad that is walked, and of the next one
+    float steps[2][3][32];          // delta, delta u, gradient of y: this quad, the next
 };
 template <int kPer>
 struct Warp : Ends {
@@ -50,7 +51,8 @@ struct alignas(8 * kPer) Passed {
 };
 // ANCHOR_END: plain_shared
 
-// An address in shared memory that stays in a register. Otherwise the compiler computes it again and again.
+// An address in shared memory that stays in a register. Otherwise the compiler computes it again in
+// each use.
 template <typename T>
 __device__ __forceinline__ T* settled(T* pointer) {
     unsigned address = __cvta_generic_to_shared(pointer);
@@ -59,7 +61,7 @@ __device__ __forceinline__ T* settled(T* pointer) {
 }
 
 // ANCHOR: plain_copies
-// What a lane copies of the elements of each quad, tile after tile from the last to the first.
+// What a lane copies of each quad's elements, tile after tile from the last to the first.
 template <typename Stored, bool kOnlyEnds, bool kAligned>
 struct Elements {
     static constexpr int kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
@@ -84,11 +86,11 @@ struct Elements {
         if (copies) copy_vector(to + quad * sizeof(Ends::elems[0]), from, exist ? 16 : 0);
         from += quad + 1 == kQuads ? to_next_tile : to_next_quad;
     }
-    // Where the lane's element of each array is in the place of a quad's.
+    // The lane's element of each array, within a quad's place.
     __device__ static int place(const Stored*, long long, int lane) { return lane; }
 };
 
-// One by one: each lane its own step.
+// One by one: each lane copies its own step.
 template <typename Stored, bool kOnlyEnds>
 struct Elements<Stored, kOnlyEnds, false> {
     long long element;
@@ -119,7 +121,7 @@ struct Elements<Stored, kOnlyEnds, false> {
     }
 };
 
-// The same of the checkpoints, of which the first lanes have a vector each.
+// The same for the checkpoints: the first lanes copy a vector each.
 template <int kPer>
 struct Checkpoints {
     static constexpr int kStates = 8 * kPer;
@@ -146,8 +148,8 @@ struct Checkpoints {
     }
 };
 
-// What a thread copies of the rows of B and C. Where a row has two vectors, they change places in half of the rows: so the
-// eight lanes of a channel read from all banks.
+// What a thread copies of the rows of B and C. Where a row has two vectors, they change
+// places in half of the rows: so the eight lanes of a channel read from all banks.
 template <typename Stored, int kPer, bool kOnlyEnds, bool kAligned>
 struct BothRows {
     static constexpr int kStates = 8 * kPer, kPerVector = 16 / sizeof(Stored), kVectors = kTile / kPerVector;
@@ -177,7 +179,7 @@ struct BothRows {
         if (copies && tile >= at.begin) copy_vector(to + tile % 4u * sizeof(Rows<kPer>), from, 16);
         from -= kTile;
     }
-    // B or C of the lane's states for a tile.
+    // Reads B or C of the lane's states for a tile.
     __device__ void read(const Given<Stored>&, const Place& at, int tile, int which, float (&values)[kTile][kPer]) const {
         const auto& rows = all_rows[tile & 3].elems[which];
 #pragma unroll
@@ -210,7 +212,7 @@ struct BothRows<Stored, kPer, kOnlyEnds, false> {
 // ANCHOR_END: plain_copies
 
 // ANCHOR: plain_steps
-// A lane's step: as it lies in memory, and what is made of it.
+// A lane's step: its values in memory, and what is computed from them.
 struct Raw {
     float u, delta, z, d_out;
     float2 channel;
@@ -241,7 +243,8 @@ __device__ Raw fetch(const Ends& mine, const float2 (&channels)[4 * kQuads], con
             channels[4 * quad + at.row]};
 }
 
-// Leaves what the warp needs of all steps of a quad in one of the two halves. A step that does not exist takes no time.
+// Leaves what the warp needs of all steps of a quad in one of the two halves. A step that does not
+// exist has size zero.
 template <bool kOnlyEnds, bool kExact>
 __device__ Known prepare(Ends& mine, const Raw& raw, const Place& at, int half, bool gated, bool soft, bool exists) {
     Step step = step_of<kExact>(raw.delta + raw.channel.y, soft);
@@ -329,7 +332,7 @@ __global__ void __launch_bounds__(plain::kThreads, kPer == 1 ? 3 : 2)
         close_group();
     }
 
-    const int turned = at.own / 4 * 4;  // so that lanes four apart meet other banks
+    const int turned = at.own / 4 * 4;  // lanes four apart use other banks
     constexpr int kNext = 4 * plain::Warp<kPer>::kPitch, kHalf = 3 * kNext;
     float* const across_to = &mine.across[0][0][at.row][at.own * kTile];
     float* const across_low = settled(across_to + turned);
@@ -367,7 +370,7 @@ __global__ void __launch_bounds__(plain::kThreads, kPer == 1 ? 3 : 2)
         pointwise[quad] = {multiply_add(known.d_y, known.u, pointwise[quad].x), pointwise[quad].y + d_step};
     };
 
-    // The block's channels are added up, for some of kSums places by each thread.
+    // Adds up the block's channels, some of kSums places in each thread.
     const long long group = (long long)at.sequence * groups + at.group;
     float* all = sums + ((group * given.tiles() + at.end - 1) * at.parts + at.part) * kSums;
     const auto add_up = [&](const float* from, unsigned i) {
@@ -380,7 +383,7 @@ __global__ void __launch_bounds__(plain::kThreads, kPer == 1 ? 3 : 2)
 
     await_groups<2>();
     __syncthreads();
-    // Whether the lane's step of a tile exists.
+    // True if the lane's step of a tile exists.
     const auto has = [&](int index) { return kAligned || index * (long long)kTile + at.own < len; };
     const Raw first_raw = fetch<Stored, false>(mine, my_channels, where, at, 0, gated);
     Known known = prepare<false, kExact>(mine, first_raw, at, 0, gated, soft, has(at.end - 1));
@@ -418,7 +421,7 @@ __global__ void __launch_bounds__(plain::kThreads, kPer == 1 ? 3 : 2)
                 *(float4*)(to + kNext) = *(const float4*)&across.by_input[t];
                 *(float4*)(to + 2 * kNext) = *(const float4*)&across.by_decay[t];
             }
-            // Of the tile before, all steps exist.
+            // All steps of the tile before exist.
             const Known next = prepare<false, kExact>(mine, next_raw, at, half ^ 1, gated, soft, exists || next_quad == 0);
             await_groups<2>();
             if (quad + 1 < kQuads) {
@@ -474,7 +477,8 @@ __global__ void __launch_bounds__(plain::kThreads, kPer == 1 ? 3 : 2)
 // ANCHOR_END: plain
 
 // ANCHOR: plain_ends
-// What each chunk but the first one passes back if nothing comes from behind it, and the product of its decays.
+// What each chunk but the first passes back if no gradient comes from behind it, and the product of
+// its decays.
 template <typename Stored, int kPer, bool kAligned, bool kExact>
 __global__ void __launch_bounds__(plain::kThreads, 4)
     selective_scan_bwd_plain_ends(const Stored* u, const Stored* delta, const Stored* z, const Stored* d_out, const void* b,

@@ -1,15 +1,16 @@
-// What the selective scan's forward pass needs beside itself where sequences are cut into chunks of time.
+// The parts of the selective scan's forward pass that sequences cut into chunks of time need.
 //
-// The first launch leaves for each chunk but the last one the states behind it if those before it are zero (before the
-// first chunk they are the initial ones), in carries[chunk, batch, channel, state], and the sum of d in
-// sizes[chunk, batch, channel]: the product of a state's decays is one exponential of that, times A. The second launch
-// goes from chunk to chunk, and puts the right states behind each. The third one computes the outputs from these. All
-// follows from the sizes of the arrays, and not from how blocks are scheduled.
+// The first launch leaves for each chunk but the last the states behind it, as if those before it
+// were zero (before the first chunk they are the initial ones), in carries[chunk, batch, channel,
+// state], and the sum of d in sizes[chunk, batch, channel]: the product of a state's decays is the
+// exponential of that times A. The second launch goes from chunk to chunk, and puts the right
+// states behind each. The third one computes the outputs from these. All follows from the sizes of
+// the arrays, and not from how blocks are scheduled.
 #pragma once
 #include "selective_scan_tile.cuh"
 
-// A sum of d that says: a sequence begins in the chunk, and nothing comes through it. (Where d itself is not a number,
-// nor is the end.)
+// A sum of d with a meaning: a sequence begins in the chunk, and nothing comes through
+// it. (Where d is NaN, so is the end.)
 #define kCutOff __int_as_float(0x7fffffff)
 
 // ANCHOR: carries
@@ -23,7 +24,7 @@ __global__ void __launch_bounds__(256)
     if (mine >= all_states) return;
     const float rate = A[channel % channels * states + mine % states] * kLog2E;
     float state = carries[mine];
-    constexpr int kAtOnce = 8;  // are on their way from memory
+    constexpr int kAtOnce = 8;  // loads on their way
     for (int first = 1; first < chunks; first += kAtOnce) {
         float size[kAtOnce], end[kAtOnce];
 #pragma unroll

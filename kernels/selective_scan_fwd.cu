@@ -1,34 +1,38 @@
-// The selective scan in one kernel: states stay in registers and decays are computed on the way, so that memory
-// moves three inputs and one output, and nothing that has a state's index. `selective_scan.cuh` has the formulas.
+// The selective scan in one kernel: states stay in registers and decays are computed
+// on the way, so memory moves three inputs and one output, none with a state's index.
 //
-// A block walks along the whole length with some channels of one batch, in tiles of kTileSteps steps. Half of its
-// warps compute and hold the states: a lane has kStates states of two channels, and four lanes have all states of
-// these that are walked at once. The other half helps: each warp brings tiles of 16 channels to shared memory,
-// applies softplus, and lays d and d u side by side, step after step; behind the walk it adds D u, applies the gate
-// and sends the outputs to memory. Both work at the same time, on different tiles, and meet at one barrier for each, which
-// they reach in loops of their own.
+// A block walks along the whole length with some channels of one batch, in tiles of kTileSteps
+// steps. Half of its warps compute and hold the states: a lane has kStates states of two channels,
+// and four lanes have all the states that are walked at once. The other half helps: each warp
+// brings tiles of 16 channels to shared memory, applies softplus, and lays d and d u side by side,
+// step by step; behind the walk it adds D u, applies the gate and stores the outputs. Both work at
+// the same time, on different tiles, and meet at one barrier a tile, which they reach in loops of
+// their own.
 //
-// Arrays: u, delta, z and out are [batch, channels, seq_len], B and C [batch, groups, states, seq_len] or, if they are
-// constants, [channels, states], A [channels, states], D and delta_bias [channels], initial and last [batch, channels, states], restarts
-// [batch, seq_len], checkpoints [batch, ceil(seq_len / 8), channels, states]: the states before each eighth step. D,
-// z, delta_bias, initial, restarts, last and checkpoints may be null. Each channels / groups channels share B and C.
+// Arrays: u, delta, z and out are [batch, channels, seq_len], B and C [batch, groups, states,
+// seq_len] or, as constants, [channels, states], A [channels, states], D and delta_bias [channels],
+// initial and last [batch, channels, states], restarts [batch, seq_len], checkpoints [batch,
+// ceil(seq_len / 8), channels, states]: the states before each eighth step. D, z, delta_bias,
+// initial, restarts, last and checkpoints may be null. Each channels / groups channels share B and
+// C.
 //
-// Where there are few channels, sequences are cut into chunks of chunk_steps steps, whole tiles, and each chunk has blocks
-// of its own. Then there are three launches, of which the first, with `sizes`, is for the ends of chunks alone:
-// `selective_scan_ends.cuh` has what that takes.
+// Where channels are few, sequences are cut into chunks of chunk_steps steps, whole
+// tiles, and each chunk has its blocks. Then there are three launches; the first one,
+// with `sizes`, computes only the ends of chunks: see `selective_scan_ends.cuh`.
 //
-// Launch: a block has 64 * warps threads, with up to kWarps warps that compute. For each chunk and batch, each group
-// has a block for every 16 * warps of its channels, the last of which may have fewer. Dynamic shared memory: Shared
-// and, with kMany, for each lane that computes 32 bytes for the states of each pass, and 64 for sums; behind that, if B or
-// C is constant, 16 * kStates for each.
+// Launch: a block has 64 * warps threads, up to kWarps warps that compute. For each chunk and
+// batch, each group has a block for every 16 * warps of its channels; the last may have fewer.
+// Dynamic shared memory: Shared and, with kMany, for each lane that computes 32 bytes for the
+// states of each pass, and 64 for sums; then, if B or C is constant, 16 * kStates for each.
 //
-// Template parameters: what is stored; how many states a lane has of a channel; whether there are more than
-// 4 * kStates states, so that they are walked 4 * kStates at a time; whether by exact functions.
+// Template parameters: the stored type; how many states a lane has of a channel; whether there are
+// more than 4 * kStates states, so that they are walked 4 * kStates at a time; exact functions or
+// not.
 #include "selective_scan_ends.cuh"
 #include "selective_scan_walk.cuh"
 
 // ANCHOR: compute
-// A warp that computes. With kMany, `kept` has room for the states of each pass and for the sums of a tile.
+// A warp that computes. With kMany, `kept` holds the states of each pass and the sums of a tile.
 template <typename Stored, int kStates, bool kMany, bool kExact>
 struct Computer {
     static constexpr int kPassStates = kLanes * kStates;
@@ -48,11 +52,12 @@ struct Computer {
         earlier = (float*)(kept + operands.passes * 2 * threads) + threadIdx.x;
     }
 
-    // Calls act(state, rate, its channel, its number) for each of the lane's states in a pass that there are.
+    // Calls act(state, rate, its channel, its number) for each of the lane's states in a pass.
     template <typename Act>
     __device__ void each_state(int pass, Act&& act) {
         int first = operands.channel;
-        // What follows from it is not to be kept in registers from tile to tile, where these are scarce.
+        // Keeps the compiler from holding what follows in registers from tile to tile, where these
+        // are scarce.
         if constexpr (!kMany || !kExact) asm volatile("" : "+r"(first));
 #pragma unroll
         for (int c = 0; c < 2; c++) {
@@ -66,7 +71,7 @@ struct Computer {
             }
         }
     }
-    // States that there are not begin as zero and stay there.
+    // States that do not exist begin as zero and stay zero.
     __device__ void set_states(int pass) {
 #pragma unroll
         for (int i = 0; i < 2 * kStates; i++) walk.states[i / kStates][i % kStates] = 0;
@@ -161,7 +166,7 @@ struct Computer {
             }
         };
         int flags = operands.flags, apart = threads * kStates;
-        asm volatile("" : "+r"(flags), "+r"(apart));  // as in each_state, for all
+        asm volatile("" : "+r"(flags), "+r"(apart));  // as in each_state
         const typename Walk<kStates, kExact, kBlockChannels>::Constants given = {flags & kVaryingB ? nullptr : constants(),
                                                                  flags & kVaryingC ? nullptr : constants() + apart,
                                                                  2 * apart};
@@ -189,8 +194,9 @@ struct Computer {
             take_back(pass);
         }
         const unsigned restarts = shared.restarts[tile % 2];
-        // The common case has a walk of its own for each thing wanted, and long blocks of steps. Others have fewer, for the
-        // sake of their size: it is not worth much to leave out sums that nobody reads where exponentials take most of the time.
+        // The common case has one walk for each wanted result, in long blocks of steps. Others have
+        // fewer, to be smaller: where exponentials take most of the time, it gains little to leave
+        // out unused sums.
         constexpr bool kCommon = !kExact && !kMany;
         if (restarts != 0 || has_constants()) {
             walk_tile<4, true, kOutputsAndStates>(turn, tile, pass, restarts);

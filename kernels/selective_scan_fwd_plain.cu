@@ -1,27 +1,29 @@
-// The fused selective scan where nothing is out of the ordinary: 8 or 16 states, B and C that vary, no restarts, and groups
-// of whole warps' channels. Numbers are computed by the same operations and in the same order as by selective_scan_fwd, which has the
-// explanations and takes everything else: it gives the same bits.
+// The fused selective scan in the common case: 8 or 16 states, B and C that vary, no restarts, and
+// groups whose channels fill whole warps. The operations and their order are those of
+// selective_scan_fwd, which has the explanations and takes all other cases: both give the same
+// bits.
 //
-// As it is known what is wanted, addresses stay in registers, and a helper sends the copies of a tile at once. And the
-// warps of a block do not meet once a tile: they hand tiles over by mbarriers. Of what goes from warp to warp there are two
-// places, by turns. A walk that finds its tile ready goes on, and a helper may be ahead by as much as it has room for.
+// As the wanted results are known, addresses stay in registers, and a helper sends the copies of a
+// tile at once. And the warps of a block do not meet once a tile: they hand tiles over by
+// mbarriers. What goes from warp to warp has two places, in turns. A walk that finds its tile ready
+// goes on, and a helper may be ahead by as much as the places hold.
 //
-// A block has up to eight warps that compute and as many that help, and a multiprocessor has one block.
+// A block has up to eight warps that compute and as many that help; a multiprocessor has one block.
 //
-// kAligned: each row of each array is made of vectors of 16 bytes. Otherwise elements are copied one by one, each to a place of
-// 4 bytes. kWant: what the walk is for. Where it is for the ends of chunks, those have whole tiles: what is not whole is at the
-// end of a row, and that is not asked for.
+// kAligned: all rows consist of vectors of 16 bytes. Otherwise elements are copied one by
+// one, each to a place of 4 bytes. kWant: the results of the walk. For the ends of chunks
+// those have whole tiles: only the end of a row is not whole, and its states are not needed.
 #include "mbarrier.cuh"
 #include "selective_scan_held.cuh"
 #include "selective_scan_walk.cuh"
 
 namespace plain {
 
-// Not variables: of those the compiler would make symbols, whose names are new each time.
+// Not variables: the compiler would make symbols of them, whose names change.
 enum : int { kMostWarps = 8, kPlaces = kMostWarps * kWarpChannels };
 
 // ANCHOR: plain_shared
-// What an element is in shared memory.
+// The type of an element in shared memory.
 template <typename Stored, bool kAligned>
 struct HeldAs {
     using Type = Stored;
@@ -39,14 +41,15 @@ struct Shared {
     float couplings[2][kTileSteps][kCouplings];
     Part u[3][kMostWarps], delta[2][kMostWarps], z[2][kMostWarps];
     Rows<Held, kCouplings> rows[2];
-    // Phases by tiles, of one place and of the other: pairs and couplings are ready, by all helpers; couplings are read, and
-    // a warp's sums ready, by those that compute.
+    // mbarriers whose phases are tiles, two in turns: `ready`, pairs and couplings are there (from
+    // all helpers); `read`, couplings have been read; `sums`, a warp's sums are ready (both from
+    // those that compute).
     unsigned long long ready[2], read[2], sums[kMostWarps][2];
 };
 // ANCHOR_END: plain_shared
 
 // ANCHOR: plain_given
-// What the block is given, and which part of it is its own.
+// The kernel's arguments, and the block's part of them.
 template <typename Stored>
 struct Given {
     const Stored *u, *delta, *z, *B, *C;
@@ -54,7 +57,7 @@ struct Given {
     Stored* out;
     int batches, channels, groups, states, flags;
     long long seq_len;
-    int batch, group, channel, pairs;  // the first channel, and how many warps compute
+    int batch, group, channel, pairs;  // the first channel; the number of warps that compute
     long long begin;
     int steps;  // of the chunk
 
@@ -63,7 +66,8 @@ struct Given {
 };
 // ANCHOR_END: plain_given
 
-// Where the mbarriers of a helper's pair of warps are: for each of them one place, and behind it the other.
+// The mbarriers of a helper and its computing warp: for each the first place, and behind it the
+// second.
 struct Phases {
     unsigned ready, read, sums;
 };
@@ -78,11 +82,11 @@ struct Helper {
     using Vectors = Numbers<Stored, kAligned>;
     static constexpr int kPer = Vectors::kPer, kVectors = kTileSteps / kPer;
     static constexpr int kCouplings = AllShared::kCouplings;
-    static constexpr int kAtOnce = 32 / kCouplings;  // vectors of a row of B or C that a warp takes
+    static constexpr int kAtOnce = 32 / kCouplings;  // vectors of a row of B or C for a warp
     static constexpr int kApart = 32 / kVectors, kMine = kWarpChannels / kApart;
     static constexpr bool kSums = kWanted != kEnds;
-    // The vectors that a lane computes with, of which the two halves of the warp have 16 bytes of what is stored by turns: in the
-    // order of selective_scan_fwd, as what is added up is to have the same bits.
+    // The vectors that a lane computes with; the two halves of the warp take 16 bytes of the
+    // stored row in turns, in the order of selective_scan_fwd, so that sums have the same bits.
     __device__ static constexpr int index_of(int half, int j) {
         constexpr int kRun = kPerVector<Stored> / kPer;
         return half * kRun + j % kRun + j / kRun * (2 * kRun);
@@ -91,19 +95,19 @@ struct Helper {
     static constexpr int kPart = kMostWarps * sizeof(Part);
     static constexpr int kDelta = 3 * kPart, kZ = 5 * kPart, kRows = sizeof(Rows<Held, kCouplings>);
     static constexpr int kPairs = sizeof(AllShared::pairs) / 2, kSteps = sizeof(AllShared::couplings) / 2;
-    static constexpr int kStepsBytes = kPer * kCouplings * 4;  // of a vector of B or C, step by step
+    static constexpr int kStepsBytes = kPer * kCouplings * 4;  // of a vector of B or C
 
-    const Stored *u, *delta, *z, *coupling;  // where the lane's next elements are
+    const Stored *u, *delta, *z, *coupling;  // the lane's next elements
     Stored* out;
-    long long stride;  // bytes from one of its rows to the next
+    long long stride;  // bytes from one row to the next
     const Given<Stored>& given;
     unsigned part, sent[2], mine[kMine], pairs;
-    unsigned row, steps;  // where the lane's first vector of B or C is, and where its numbers go
-    int own_vector, first_vector;  // the step of the vectors that it copies; which vector of B or C is its first
+    unsigned row, steps;  // of the lane's first vector of B or C: source, target
+    int own_vector, first_vector;  // step of its copies; first vector of B or C
     int upper_u, upper_delta, upper_z, upper_coupling;
     float D, bias, size = 0.0f;
     bool soft, gated;
-    int before = 0, now = kPart, next = 2 * kPart;  // where u has the tiles: each third one has the same place
+    int before = 0, now = kPart, next = 2 * kPart;  // u's places: every third tile has the same
 
     __device__ Helper(const Given<Stored>& given, AllShared& shared, int helper) : given(given) {
         const int lane = threadIdx.x % 32, first = given.channel + helper * kWarpChannels;
@@ -144,8 +148,9 @@ struct Helper {
     __device__ static unsigned row_at(int vector) {
         return Rows<Held, kCouplings>::number(threadIdx.x % 32 % kCouplings, vector) * 16;
     }
-    // The lane's vectors of B or C: act(vectors behind the first, and bytes in the row and in the steps). In a block of few
-    // warps there are several; addresses are kept of the first one only.
+    // Calls act(vectors behind the first, bytes in the row, bytes in the steps) for each of the
+    // lane's vectors of B or C. In a block of few warps there are several; only the first one's
+    // address is kept.
     template <typename Act>
     __device__ void each_coupling(const Act& act) const {
         if (first_vector >= kVectors) return;
@@ -160,7 +165,8 @@ struct Helper {
     __device__ const Stored* next_row(const Stored* row) const { return (const Stored*)((const char*)row + stride); }
     __device__ Stored* next_row(Stored* row) const { return (Stored*)((char*)row + stride); }
 
-    // The warp's part of a tile of an array, of which `left` steps exist, to where u[0] has it, or so many bytes behind.
+    // Copies the warp's part of a tile of an array, of which `left` steps exist, to the place of
+    // u[0] or `behind` bytes behind it.
     template <bool kSteady>
     __device__ void send(int behind, const Stored* from, int left, const Stored* array) const {
         if constexpr (kAligned) {
@@ -177,7 +183,7 @@ struct Helper {
             }
         }
     }
-    // All of a tile but z, with u to its third of places, and the rest by turns.
+    // Copies all of a tile but z: u into its third of places, and the rest in turns.
     template <bool kSteady>
     __device__ void send_tile(int stage, int turn, int left) {
         send<kSteady>(stage, u, left, given.u);
@@ -205,7 +211,7 @@ struct Helper {
         z += kTileSteps;
     }
 
-    // d and d u of a tile, and B and C step by step.
+    // Computes d and d u of a tile, and lays out B and C step by step.
     template <bool kSteady>
     __device__ void prepare(int stage, int turn, int left) {
         float d[kMine][kPer];
@@ -236,7 +242,8 @@ struct Helper {
             }
         }
         if (!kSteady && kSums && left < kTileSteps) {
-            // Behind the end nothing changes. In memory, as a test for each number would be one in each tile.
+            // Steps behind the end change nothing. Cleared in memory, as a test in each number
+            // would cost in each tile.
             __syncwarp();
             const int half = threadIdx.x % 32 / kWarpChannels;
             const unsigned column = pairs + turn * kPairs - index_of(half, 0) * kPer / 2 * (kPlaces * 16);
@@ -253,7 +260,7 @@ struct Helper {
         });
     }
 
-    // From the sums over the states to the outputs, by way of where u was.
+    // From the sums over the states to the outputs, through the places of u.
     template <bool kSteady>
     __device__ void finish(int stage, int turn, int left) {
         const int half = threadIdx.x % kWarpChannels / 8 * 8;
@@ -302,9 +309,9 @@ struct Helper {
         }
     }
 
-    // Beside a tile of the walk: the outputs of the one before, copies of the one after the next, and the next one made ready.
-    // kSteady: all these tiles exist and are whole, and there are softplus and gate. Then nothing has to be asked, and the compiler
-    // mixes the instructions of one part with those of the others.
+    // Alongside a tile of the walk: outputs of the tile before, copies for the one after the
+    // next, and preparation of the next. kSteady: all these tiles exist and are whole, with
+    // softplus and gate. Then nothing is tested, and the compiler interleaves the three parts.
     template <bool kSteady>
     __device__ void beside(int tile, int tiles, const Phases& phases) {
         const int turn = tile & 1, other = 1 - turn, parity = (tile - 1) >> 1 & 1;
@@ -377,7 +384,8 @@ __global__ void __launch_bounds__(2 * 32 * plain::kMostWarps, 1)
     const unsigned sums = shared_address(shared.sums[pair]);
 
     if (warp < warps) {
-        // How many steps are unrolled, as measured: the code of both kinds of warps shares the cache of instructions.
+        // The number of unrolled steps, as measured: the code of both kinds of warps shares the
+        // instruction cache.
         constexpr int kBlock = !kAligned ? 8 : kWanted == kEnds ? 32 : 16;
         const int kept_steps = kWanted == kOutputsAndStates && checkpoints ? given.steps : 0;
         Walk<kStates, kExact, kPlaces> walk;
@@ -442,8 +450,8 @@ __global__ void __launch_bounds__(2 * 32 * plain::kMostWarps, 1)
     } else {
         AHelper helper(given, shared, pair);
         const Phases phases = {ready, read, sums};
-        // As measured: for the ends of chunks, where 16 states are kept, and for rows of any length, most of which is copies, it is
-        // as much code again for nothing.
+        // As measured: for ends of chunks with 16 states, and for rows of any length,
+        // which are mostly copies, twice the code gains nothing.
         constexpr bool kHasSteady = kAligned && (kWanted == kOutputs || kStates == 2);
         const int steady = helper.soft && (helper.gated || !kSums) ? given.steps / kTileSteps - 2 : 0;
 #pragma unroll 1

@@ -1,5 +1,5 @@
-// Shared memory by addresses that are held in registers, and elements there: as vectors of what is stored, or each in a place of
-// 4 bytes.
+// Shared memory by addresses held in registers, and elements there: as vectors of the
+// stored type, or each in a place of 4 bytes.
 #pragma once
 #include "selective_scan_tile.cuh"
 
@@ -29,7 +29,7 @@ __device__ inline void store_vector(unsigned to, uint4 v) {
 __device__ inline void store_vector(unsigned to, float4 v) {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
 }
-// A number that is to stay in its register: of one that can be computed again the compiler would do so in each tile.
+// Keeps a number in its register. The compiler would compute it again in each tile.
 __device__ inline unsigned held_back(unsigned number) {
     asm volatile("mov.b32 %0, %0;" : "+r"(number));
     return number;
@@ -44,7 +44,7 @@ __device__ inline void copy_16(unsigned to, const void* from, bool exists) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0)
                  : "memory");
 }
-// The word with an element; of the last one in an array, what there is of it.
+// The word that contains an element; at the end of an array, its existing half.
 template <typename Stored>
 __device__ void copy_element(unsigned to, const Stored* from, bool exists, const Stored* end) {
     const size_t upper = sizeof(Stored) == 4 ? 0 : (size_t)from & 2;
@@ -53,8 +53,8 @@ __device__ void copy_element(unsigned to, const Stored* from, bool exists, const
                  : "memory");
 }
 
-// A vector as numbers. `upper`: of elements that were copied one by one, the half of its word that the first one is in;
-// those after it are in the two halves by turns.
+// A vector as numbers. `upper`: of elements copied one by one, the half of its word
+// that the first is in; the next ones are in the two halves in turns.
 template <typename Stored, bool kAligned>
 struct Numbers;
 template <typename Stored>

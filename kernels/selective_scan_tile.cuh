@@ -1,16 +1,16 @@
-// How a tile of the selective scan's forward pass comes from memory to where the states are walked, and its outputs
-// back: the work of the warps that help. `selective_scan_fwd.cu` says who does what.
+// How a tile of the selective scan's forward pass comes from memory to the walk, and its outputs
+// go back: the work of the warps that help. `selective_scan_fwd.cu` says which warp does what.
 #pragma once
 #include "selective_scan.cuh"
 
-constexpr int kWarps = 4;          // that compute, at most, and as many that help
-constexpr int kWarpChannels = 16;  // of a warp that computes, and of one that helps
-constexpr int kLanes = 4;          // that share a channel
+constexpr int kWarps = 4;          // of each kind, at most: computing and helping
+constexpr int kWarpChannels = 16;  // of a warp of either kind
+constexpr int kLanes = 4;          // of a channel
 constexpr int kTileSteps = 32;
 constexpr int kBlockChannels = kWarps * kWarpChannels;
 
 // ANCHOR: operands
-// What the kernel is given, and which part of it is the block's.
+// The kernel's arguments, and the block's part of them.
 template <typename Stored>
 struct Operands {
     const Stored *u, *delta, *z;
@@ -22,26 +22,26 @@ struct Operands {
     long long seq_len;
     int channels, groups, states;
     int flags;
-    bool vectors;  // whether all rows are made of whole vectors
-    int batch, group, channel, end;  // the block's first channel, and where its group ends
+    bool vectors;  // all rows consist of whole vectors
+    int batch, group, channel, end;  // the block's first channel, and the group's end
     long long begin, steps;          // of the chunk
     int tiles, passes;               // of the chunk, and over each tile
 
-    // The first step of a tile of the chunk, and how many there are from that on, if less than a tile.
+    // The first step of a tile of the chunk, and the number of steps from there on, at most a tile.
     __device__ long long first_step(int tile) const { return begin + (long long)tile * kTileSteps; }
     __device__ int left(int tile) const {
         return (int)min(steps - (long long)tile * kTileSteps, (long long)kTileSteps);
     }
 
-    // Where a channel's row begins in [batch, channels, seq_len], and its states in [batch, channels, states].
+    // Where a channel begins in [batch, channels, seq_len], and in [batch, channels, states].
     __device__ long long row(int channel) const { return ((long long)batch * channels + channel) * seq_len; }
     __device__ long long states_of(int channel) const { return ((long long)batch * channels + channel) * states; }
 };
 // ANCHOR_END: operands
 
 // ANCHOR: shared
-// Rows of kTileSteps steps as they lie in memory, in vectors. The vectors of a row are permuted, so that those of the
-// same steps in eight neighbouring rows lie in different banks.
+// Rows of kTileSteps steps as in memory, in vectors. The vectors of a row are
+// permuted, so that the same steps of eight neighbouring rows are in different banks.
 template <typename Stored, int kRows>
 struct Rows {
     static constexpr int kVectors = kTileSteps / kPerVector<Stored>;
@@ -50,8 +50,8 @@ struct Rows {
     __device__ static int number(int row, int index) {
         return row * kVectors + (index ^ row / (8 / kVectors) % kVectors);
     }
-    // With the first vector's number, those of the same lane's next vectors: 32 vectors on, where rows follow each other in
-    // the lanes; or two vectors on in the row.
+    // From the number of the lane's first vector to its next ones: 32 vectors on,
+    // where rows follow each other in the lanes; or two vectors on in the row.
     __device__ static int rows_on(int number, int k) { return (number ^ 4 * k % kVectors) + 32 * k; }
     __device__ static int vectors_on(int number, int k) { return number ^ 2 * k; }
 
@@ -61,26 +61,26 @@ struct Rows {
     }
 };
 
-// Two steps of a channel: d, d u, d, d u. Behind the walk the first two numbers are the steps' sums over the states,
-// or, of channels 8 to 15 of a warp, the last two.
+// Two steps of a channel: d, d u, d, d u. Behind the walk the first two numbers are
+// the steps' sums over the states; for channels 8 to 15 of a warp, the last two.
 using Pair = float4;
 
 template <typename Stored, int kStates>
 struct Shared {
-    static constexpr int kCouplings = 2 * kLanes * kStates;  // B and C of the states that are walked at once
+    static constexpr int kCouplings = 2 * kLanes * kStates;  // B and C of the states walked at once
     Rows<Stored, kWarpChannels> u[3][kWarps], delta[kWarps], z[kWarps];
     Rows<Stored, kCouplings> rows;  // of B, then of C
     Pair pairs[2][kTileSteps / 2][kBlockChannels];
     float couplings[2][kTileSteps][kCouplings];  // B and C again, step by step
-    // Where only ends are wanted, the sums of d so far: of the steps in every other vector of a channel.
+    // Where only ends are wanted, the sums of d so far, over every other vector of a channel.
     float sizes[2][kBlockChannels];
     unsigned restarts[2];  // a bit for each step
-    bool restarted;        // whether there was any, where only ends are wanted
+    bool restarted;        // any so far, where only ends are wanted
 };
 // ANCHOR_END: shared
 
-// All warps of the block meet, each from its own place in the program. That is what barrier.sync is for: of bar.sync, as of
-// __syncthreads, compute-sanitizer expects that all come from the same place.
+// A barrier that all warps of the block reach from different places. barrier.sync is for that:
+// with bar.sync, as with __syncthreads, compute-sanitizer expects all of them at one place.
 __device__ inline void meet() { asm volatile("barrier.sync 1;" ::: "memory"); }
 
 // ANCHOR: helper
@@ -92,15 +92,17 @@ struct Helper {
     const Operands<Stored>& operands;
     Shared<Stored, kStates>& shared;
     int helper, helpers, lane;
-    int rows;        // how many of its channels there are
+    int rows;        // how many of its channels exist
     long long base;  // where the first one's row begins
-    // Where rows are whole vectors: the first vector of a tile that the lane copies, from the beginning of the chunk; those
-    // after it are kApart rows apart.
+    // Where rows are whole vectors: the first vector of a tile that the lane copies,
+    // from the beginning of the chunk; the next ones are kApart rows apart.
     static constexpr int kApart = 32 / kVectors, kMine = kWarpChannels / kApart;
     long long place;
-    // In Rows, the vectors that the lane copies and those that it computes with: of the first of each the number.
+    // The numbers in Rows of the first vector that the lane copies and of the first that it
+    // computes with.
     int sent, mine;
-    // The row of B or C that the lane copies in the first pass, from the beginning of the chunk; null if it does not vary.
+    // The row of B or C that the lane copies in the first pass, from the beginning of the chunk;
+    // null if it does not vary.
     const Stored* coupling;
     // Of the channel that the lane computes with.
     float D, delta_bias;
@@ -129,8 +131,8 @@ struct Helper {
     __device__ int step(int index) const { return index * kPer; }
     __device__ int vectors_on(int k) const { return Rows<Stored, kWarpChannels>::vectors_on(mine, k); }
 
-    // Sends the warp's part of a tile to shared memory; beyond the channels and the length it is zero. A whole part asks for
-    // no test.
+    // Sends the warp's part of a tile to shared memory, with zeros beyond the channels
+    // and the length. A whole part needs no test.
     __device__ void send(const Stored* array, Rows<Stored, kWarpChannels>& to, int tile) {
         const long long first = (long long)tile * kTileSteps;
         const int left = operands.left(tile), row = lane / kVectors, index = lane % kVectors;
@@ -156,8 +158,8 @@ struct Helper {
         }
     }
 
-    // The helper's share of the rows of B and C: what it sends it also turns. Row r is state r of the pass, first of
-    // B, then of C.
+    // The helper's share of the rows of B and C, which it later turns. Row r is state
+    // r of the pass, first of B, then of C.
     static constexpr int kAtOnce = 32 / kCouplings > 0 ? 32 / kCouplings : 1;
     template <typename Do>
     __device__ void each_coupling(Do&& act) {
@@ -169,7 +171,7 @@ struct Helper {
         const int half = kCouplings / 2, left = operands.left(tile);
         const bool known = coupling && lane % half + pass * half < operands.states;
         const long long first = (long long)tile * kTileSteps + (long long)pass * half * operands.seq_len;
-        const Stored* from = known ? coupling + first : operands.u;  // of what there is not, nothing is read
+        const Stored* from = known ? coupling + first : operands.u;
         each_coupling([&](int row, int index) {
             if (operands.vectors) {
                 const bool exists = known && step(index) < left;
@@ -193,7 +195,7 @@ struct Helper {
         });
     }
 
-    // Whether a sequence begins at the lane's step of a tile; and that of all lanes as bits.
+    // True where a sequence begins at the lane's step; and all lanes' answers as bits.
     __device__ bool restart(int tile) const {
         return operands.restarts && lane < operands.left(tile) &&
                operands.restarts[operands.batch * operands.seq_len + operands.first_step(tile) + lane] != 0;
@@ -206,7 +208,7 @@ struct Helper {
         }
     }
 
-    // d and d u of a tile. Steps behind the last one have d = 0: they leave every state as it is.
+    // Computes d and d u of a tile. Steps behind the last have d = 0 and change no state.
     __device__ void prepare(int tile) {
         const int channel = helper * kWarpChannels + lane % kWarpChannels;
         const int left = operands.left(tile);
@@ -246,7 +248,7 @@ struct Helper {
         if (!operands.out) shared.sizes[lane / kWarpChannels][channel] += size;
     }
 
-    // From the sums over the states to the outputs, by way of where u was.
+    // From the sums over the states to the outputs, through the places of u.
     __device__ void finish(int tile) {
         const int channel = helper * kWarpChannels + lane % kWarpChannels, half = channel / 8 % 2;
         Rows<Stored, kWarpChannels>& staged = shared.u[tile % 3][helper];
@@ -292,14 +294,15 @@ struct Helper {
         }
     }
 
-    // Beside a turn of the walk, which is a pass over a tile: each tile is made ready while the walk is in the one
-    // before, and finished while it is in the next. What is sent is used a turn later or, of u, up to three tiles.
+    // Alongside a turn of the walk, which is a pass over a tile: each tile is prepared while the
+    // walk is in the one before, and finished while it is in the next. A copy is used a turn later;
+    // of u, up to three tiles.
     __device__ void run(long long turn, int tile, int pass) {
         const long long turns = (long long)operands.tiles * operands.passes;
         const int tiles = operands.tiles;
         const bool begins = pass == 0, ready = begins && tile + 1 >= 0 && tile + 1 < tiles;
         const bool restarts = ready && restart(tile + 1), sends = begins && tile + 2 < tiles;
-        // Each turn sends two groups of copies. The one before the last has come.
+        // Each turn sends two groups of copies. The one before the last has arrived.
         await_groups<1>();
         __syncwarp();
         if (begins && tile > 0 && operands.out) {

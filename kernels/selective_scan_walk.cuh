@@ -2,19 +2,20 @@
 #pragma once
 #include "selective_scan_tile.cuh"
 
-// What a walk is for: only the states at the end; outputs; outputs and, where there is a place for them, states for the
-// backward pass. A test for that place would cut the steps apart, for which the compiler finds one order otherwise.
+// The results of a walk: only the states at the end; outputs; or outputs and, if there is a place
+// for them, states for the backward pass. A test for that place would separate the steps, for which
+// the compiler otherwise finds one order.
 enum Wanted { kEnds, kOutputs, kOutputsAndStates };
 
 // ANCHOR: walk
-// A lane that computes. Of its two channels, 8 apart, lanes with an odd part of the states have the upper one first:
-// so each lane can give away the sums of its second channel, and no lane has to choose.
-// kPairStride: the channels that have a place in shared memory.
+// A lane that computes. Of its two channels, 8 apart, lanes with an odd part of the states
+// have the upper one first: so each lane can give away the sums of its second channel, and
+// no lane has to choose. kPairStride: the channels that have a place in shared memory.
 template <int kStates, bool kExact, int kPairStride>
 struct Walk {
     static constexpr int kStepStride = 2 * kLanes * kStates;
     float states[2][kStates], rates[2][kStates];  // h, and A log2(e)
-    int part;                                     // which of the channels' states: part * kStates and on
+    int part;                                     // the lane's states: from part * kStates on
     int channel[2];                               // in the block
 
     struct Coupling {
@@ -44,8 +45,8 @@ struct Walk {
         }
     }
 
-    // Where the lane's constants are, B and C of the first channel, and `apart` behind them those of the second one; null
-    // for what varies.
+    // The lane's constants: B and C of the first channel, and `apart` behind them
+    // those of the second one; null for what varies.
     struct Constants {
         const float *B, *C;
         int apart;
@@ -60,11 +61,12 @@ struct Walk {
         }
     }
 
-    // A tile, in blocks of kBlock steps. Couplings and decays are those of the next step, pairs of steps those of the
-    // next pair, while a step is computed. `at_checkpoint` is called before each step of which the states are
-    // to be kept; `keep` gets, for each pair of steps,
-    // the lane's share of the sums over the states: those of channel[0], and of step part / 2. Without outputs there
-    // are no sums. kGeneral: there may be restarts, and B and C may be constants, and are read channel by channel.
+    // Walks a tile, in blocks of kBlock steps. Couplings and decays are loaded for the next step,
+    // and pairs of steps for the next pair, while a step is computed. `at_checkpoint` is called
+    // before each step whose states are to be kept; `keep` gets, for each pair of steps, the lane's
+    // share of the sums over the states: those of channel[0], and of step part / 2. Without outputs
+    // there are no sums. kGeneral: restarts may occur, and B and C may be constants, and are read
+    // channel by channel.
     template <int kBlock, bool kGeneral, Wanted kWanted, typename AtCheckpoint, typename Keep>
     __device__ void tile(const Pair* pairs, const float* couplings, Constants constants, unsigned restarts,
                          AtCheckpoint&& at_checkpoint, Keep&& keep) {
@@ -83,7 +85,7 @@ struct Walk {
         decays(decay[0], {pair[0][0].x, pair[0][1].x});
 #pragma unroll 1
         for (int block = 0; block < kTileSteps / kBlock; block++) {
-            // Behind the last block, what would come next is the block again; nothing is made of it.
+            // Behind the last block, the next block is the same again; its result is not used.
             const bool more = block + 1 < kTileSteps / kBlock;
             const int next_pairs = more ? kBlock / 2 * kPairStride : 0, next_steps = more ? kBlock * kStepStride : 0;
             float sums[kBlock / 2], partial[2][2];
@@ -132,7 +134,7 @@ struct Walk {
                 if (kSums && now == 1) sums[k / 2] = sum(partial);
             }
             if constexpr (kSums) {
-                __syncwarp();  // all have read the pairs whose places the sums take
+                __syncwarp();  // all have read the pairs that the sums replace
                 keep(block, sums);
             }
             from[0] += kBlock / 2 * kPairStride, from[1] += kBlock / 2 * kPairStride;
@@ -142,7 +144,8 @@ struct Walk {
         }
     }
 
-    // The sums over the four lanes of a channel: of the first channel of the lane, and of step part / 2 of a pair.
+    // The sums over the four lanes of a channel: of the lane's first channel, and of step part / 2
+    // of a pair.
     __device__ float sum(const float (&partial)[2][2]) const {
         constexpr int kApart = 32 / kLanes;
         const float first = partial[0][0] + __shfl_xor_sync(kAllLanes, partial[1][0], kApart);

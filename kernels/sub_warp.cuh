@@ -16,8 +16,8 @@ __device__ bool aligned(const Stored* data) {
 // ANCHOR_END: vector
 
 // ANCHOR: lanes
-// What another lane of the sub-warp holds: the one `lanes` below or above, or a certain one. A complex number
-// goes in two shuffles.
+// The value of another lane of the sub-warp: `lanes` below or above, or a given one. A
+// complex number takes two shuffles.
 template <int kLanes, typename Real>
 __device__ Real lane_up(Real mine, int lanes) {
     return __shfl_up_sync(kAllLanes, mine, lanes, kLanes);
@@ -57,7 +57,7 @@ __device__ Transition<T> lane_at(Transition<T> mine, int lane) {
 // ANCHOR_END: lanes
 
 // ANCHOR: scan
-// Level 2 over kLanes lanes: from the transition of each lane's steps to that of all up to them.
+// Level 2 over kLanes lanes: from each lane's transition to that of all lanes up to it.
 template <int kLanes, typename T>
 __device__ Transition<T> scan_lanes(int lane, Transition<T> mine) {
 #pragma unroll

@@ -1,19 +1,19 @@
-// The sums that a selective scan's gradients are made of, each in an order that depends on the shape alone: no
-// atomic addition, and the same bits in every run.
+// The sums in a selective scan's gradients, each in an order that depends on the shape
+// alone: no atomic addition, and the same bits in every run.
 #include "selective.cuh"
 
 // ANCHOR: add_up
-// What kThreads threads of a column hold, added up in a tree; the first of them gets the sum. They are kColumns
-// places apart in `room`.
+// Adds up what kThreads threads of a column hold, in a tree; the first of them gets
+// the sum. They are kColumns places apart in `scratch`.
 template <int kThreads, int kColumns, typename Real>
-__device__ Real add_up(Real mine, int thread, int column, Real* room) {
-    room[thread * kColumns + column] = mine;
+__device__ Real add_up(Real mine, int thread, int column, Real* scratch) {
+    scratch[thread * kColumns + column] = mine;
 #pragma unroll
     for (int half = kThreads / 2; half > 0; half /= 2) {
         __syncthreads();
         if (thread < half) {
-            mine = mine + room[(thread + half) * kColumns + column];
-            room[thread * kColumns + column] = mine;
+            mine = mine + scratch[(thread + half) * kColumns + column];
+            scratch[thread * kColumns + column] = mine;
         }
     }
     __syncthreads();
@@ -21,15 +21,15 @@ __device__ Real add_up(Real mine, int thread, int column, Real* room) {
 }
 // ANCHOR_END: add_up
 
-// Over the channels of each group, for B and C of [batch, groups, states, len]: of weights [batch, channels, len]
-// times terms [batch, channels, states, len]. Block x has one state of one group, number blockIdx.x of all, and 32
-// positions at a time; for each of these kWays threads take the channels in turns.
+// Over the channels of each group, for B and C of [batch, groups, states, len]: weights [batch,
+// channels, len] times terms [batch, channels, states, len]. Block x has one state of one group,
+// number blockIdx.x, and 32 positions at a time; kWays threads share the channels of each.
 // ANCHOR: over_channels
 template <typename Real, int kWays>
 __global__ void __launch_bounds__(32 * kWays)
     sum_over_channels(const Real* weights, const Real* terms, Real* sums, long long channels,
                       long long groups, long long states, long long len) {
-    __shared__ Real room[32 * kWays];
+    __shared__ Real scratch[32 * kWays];
     const int column = threadIdx.x % 32, way = threadIdx.x / 32;
     const unsigned group = blockIdx.x / (unsigned)states, n = blockIdx.x % (unsigned)states;
     const long long in_group = channels / groups, first = group * in_group;
@@ -41,21 +41,21 @@ __global__ void __launch_bounds__(32 * kWays)
                 sum = multiply_add(weights[row * len + l], terms[(row * states + n) * len + l], sum);
             }
         }
-        sum = add_up<kWays, 32>(sum, way, column, room);
+        sum = add_up<kWays, 32>(sum, way, column, scratch);
         if (way == 0 && l < len) sums[blockIdx.x * len + l] = sum;
     }
 }
 // ANCHOR_END: over_channels
 
-// Over sequences and positions, for what does not depend on the input: A, and fixed B and C, [channels, states]; D
-// and the bias [channels]. Block x has one row of terms [batch, rows, len], multiplied by that of `more`, of the same
-// shape, and by that of weights [batch, channels, len]. Both of these may be null.
+// Over sequences and positions, for inputs without time: A, and fixed B and C, [channels,
+// states]; D and the bias [channels]. Block x has one row of terms [batch, rows, len], times
+// the same row of `more`, and times weights [batch, channels, len]. Both of these may be null.
 // ANCHOR: over_positions
 template <typename Real, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     sum_over_positions(const Real* weights, const Real* terms, const Real* more, Real* sums,
                        long long batch, long long channels, long long rows, long long len) {
-    __shared__ Real room[kThreads];
+    __shared__ Real scratch[kThreads];
     const unsigned channel = blockIdx.x / (unsigned)(rows / channels);
     Real sum = 0;
     for (long long sequence = 0; sequence < batch; sequence++) {
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
             sum = weights ? multiply_add(weights[weight + l], term, sum) : sum + term;
         }
     }
-    sum = add_up<kThreads, 1>(sum, threadIdx.x, 0, room);
+    sum = add_up<kThreads, 1>(sum, threadIdx.x, 0, scratch);
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 // ANCHOR_END: over_positions

@@ -19,7 +19,7 @@ __device__ inline Transition<T> compose(Transition<T> first, Transition<T> then)
 // ANCHOR_END: transition
 
 // ANCHOR: shuffle
-// What the lane `lanes` below holds; the lowest lanes get their own.
+// The value of the lane `lanes` below; the lowest lanes get their own.
 template <typename T>
 __device__ inline T shuffle_up(T mine, int lanes) {
     return __shfl_up_sync(kAllLanes, mine, lanes);

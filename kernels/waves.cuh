@@ -1,30 +1,30 @@
-// Tiles of long rows shared out among all blocks of a grid: where a tile lies, what a block tells the others
-// about its own, and how the state before a tile is put together from what they tell.
+// Tiles of long rows, shared out among all blocks of a grid: where a tile is, how a block publishes
+// what its tiles do to the state, and how the state before a tile is put together from that.
 #pragma once
 #include "mail.cuh"
 #include "wide.cuh"
 
 // ANCHOR: group
-// So many tiles are combined at a time: kGroup of them, kPerLane in each lane of a warp.
+// A warp combines kGroup tiles at a time, kPerLane in each lane.
 constexpr int kPerLane = 4, kGroup = 32 * kPerLane;
-// How often a warp asks for what is not there yet, before it ends the kernel with an error. Where all blocks are on the
-// GPU, or take tiles as they begin, it comes nowhere near.
+// How often a warp polls for a tile before it ends the kernel with an error. Where all blocks are
+// on the GPU, or take tiles in the order in which they begin, it never gets near that number.
 constexpr int kMaxPolls = 1 << 20;
 // ANCHOR_END: group
 
 // ANCHOR: walk
-// A block's way through the tiles, which are numbered row after row: every `blocks`-th is its own.
+// A block's way through the tiles, which are numbered row after row: it takes every `blocks`-th.
 struct Walk {
-    int row, index;  // of the tile: its row, and its number in it
+    int row, index;  // the tile's row, and its number in that row
 
     __device__ static Walk begin(int tiles_per_row) {
         return {(int)(blockIdx.x / tiles_per_row), (int)(blockIdx.x % tiles_per_row)};
     }
 };
 
-// The same for all of a block's tiles. A wave is a tile of each block.
+// What is the same for all of a block's tiles. A wave is one tile of each block.
 struct Plan {
-    int steps, tiles_per_row, waves;  // of a tile; and waves that the block has a tile in
+    int steps, tiles_per_row, waves;  // steps of a tile; waves in which the block has one
     int rows_on, tiles_on;            // from one of its tiles to the next
 
     template <typename Stored>
@@ -44,9 +44,9 @@ struct Plan {
     }
 };
 
-// The lane's part of the tile of `steps` steps that begins with step `first` of the row: the lane's first step; where
-// its first vector lies in the row; where tile or row end; whether all of the warp's vectors are in both. `steps` may be
-// fewer than the threads have room for, but whole warps.
+// The lane's part of the tile of `steps` steps that begins with step `first` of the row: the lane's
+// first step; where its first vector is in the row; where tile or row end; whether both contain all
+// of the warp's vectors. `steps` may be fewer than the threads hold, but fills whole warps.
 struct Part {
     long long first, step, base, end;
     bool complete;
@@ -60,8 +60,8 @@ __device__ Part part_of(long long first, int steps, long long seq_len) {
     return {first, step, kReverse ? seq_len - step - kPer : step, end, skipped >= 0 && skipped + kSteps <= end};
 }
 
-// The warp's neighbours in the row: the step before its first in one lane, or that after its last. `otherwise` stands
-// for one that is not in the row, or comes before a warp that has nothing of the tile.
+// The warp's neighbour in the row: the step before its first, in one lane, or the step after
+// its last. It is `otherwise` outside of the row, and for a warp that has no step of the tile.
 template <int kVectors, bool kReverse, typename Stored>
 __device__ Accum<Stored> load_neighbour(const Stored* row, Part part, long long seq_len, bool after,
                                         Accum<Stored> otherwise) {
@@ -75,12 +75,12 @@ __device__ Accum<Stored> load_neighbour(const Stored* row, Part part, long long 
 // ANCHOR_END: walk
 
 // ANCHOR: move
-// The lane's vectors of a row lie a constant apart, and so do the thread's slots in shared memory: kThreads.
+// The lane's vectors in a row are a constant apart. So are the thread's slots: kThreads.
 template <bool kReverse, typename Stored>
 constexpr int kStride = kReverse ? -32 * kPerVector<Stored> : 32 * kPerVector<Stored>;
 
-// A part that is not complete, or of an array whose vectors do not begin at 16 bytes where the tile's do, moves element by
-// element, and by way of the slots: so whatever computes with it is the same code. It is rare, and kept small.
+// A part that is not complete, or an array aligned unlike the tile, moves element by
+// element through the slots, so that one code computes both. It is rare, and kept small.
 template <bool kReverse, typename Stored>
 __device__ bool holds(Part part, long long seq_len, long long at) {
     const long long step = kReverse ? seq_len - 1 - at : at;
@@ -114,7 +114,7 @@ __device__ void store_singly(Stored* row, const uint4* slots, Part part, long lo
     }
 }
 
-// On the way into the slots; `otherwise` stands for what is not in tile and row.
+// Copies into the slots; elements outside of the tile or the row become `otherwise`.
 template <int kVectors, int kThreads, bool kReverse, typename Stored>
 __device__ void send(uint4* slots, const Stored* row, bool aligned, Part part, long long seq_len,
                      Accum<Stored> otherwise) {
@@ -138,7 +138,7 @@ __device__ Vectors<Stored, kVectors> receive(const uint4* slots) {
     return vectors;
 }
 
-// The two at once; the slots are taken for what is not complete only.
+// Sends and receives at once; only a part that is not complete passes through the slots.
 template <int kVectors, int kThreads, bool kReverse, typename Stored>
 __device__ Vectors<Stored, kVectors> load(uint4* slots, const Stored* row, bool aligned, Part part,
                                           long long seq_len, Accum<Stored> otherwise) {
@@ -156,7 +156,7 @@ __device__ Vectors<Stored, kVectors> load(uint4* slots, const Stored* row, bool 
     return vectors;
 }
 
-// Back into the row, from the order of the recurrence. The slots are those of vectors that are not needed any more.
+// Stores into the row, from the order of the recurrence. The slots hold vectors no longer needed.
 template <int kThreads, bool kReverse, int kVectors, typename Stored>
 __device__ void store(Stored* row, bool aligned, uint4* slots, Part part, long long seq_len,
                       Vectors<Stored, kVectors> vectors) {
@@ -176,9 +176,9 @@ __device__ void store(Stored* row, bool aligned, uint4* slots, Part part, long l
     if (!direct) store_singly<kVectors, kThreads, kReverse>(row, slots, part, seq_len);
 }
 
-// Gives `to` the state after the row's last step, times a factor if there is one, in the lane that has it.
+// Calls `to` with the state after the row's last step, times a factor if given, in one lane.
 template <int kVectors, typename Stored, typename To>
-__device__ void tell_last(To to, Part part, long long seq_len, const Vectors<Stored, kVectors>& states,
+__device__ void with_last(To to, Part part, long long seq_len, const Vectors<Stored, kVectors>& states,
                           const Stored* factor = nullptr) {
     const long long last = seq_len - 1 - part.step;
     bool found = false;
@@ -193,7 +193,7 @@ __device__ void tell_last(To to, Part part, long long seq_len, const Vectors<Sto
     if (found) to(factor ? state * conjugate(widen(*factor)) : state);
 }
 
-// The row's last step takes `next` for what comes after it.
+// Replaces the row's last step by `next`, which comes after it.
 template <int kVectors, typename Stored>
 __device__ void end_with(Vectors<Stored, kVectors>& vectors, Part part, long long seq_len, Accum<Stored> next) {
     const long long last = seq_len - 1 - part.step;
@@ -208,8 +208,8 @@ __device__ void end_with(Vectors<Stored, kVectors>& vectors, Part part, long lon
 // ANCHOR_END: move
 
 // ANCHOR: scan
-// What the warp's steps do to the state, and in `before` what those of them do that come before each of the lane's
-// vectors.
+// Returns what the warp's steps do to the state, and in `before` what the steps before
+// each of the lane's vectors do.
 template <int kVectors, typename Stored, typename T>
 __device__ Transition<T> summarize_vectors(const Vectors<Stored, kVectors>& coeffs,
                                            const Vectors<Stored, kVectors>& inputs,
@@ -235,15 +235,15 @@ __device__ Transition<T> summarize_vectors(const Vectors<Stored, kVectors>& coef
     return all;
 }
 
-// What the warp that carries has on the way at a time, as far as registers go: transitions from shared memory; and
-// whether it asks for others' tiles before it tells of its own.
+// How many transitions the carrying warp loads from shared memory at a time, as
+// registers permit; and whether it polls for others' tiles before it publishes its own.
 template <typename T>
 constexpr int kAtOnce = sizeof(T) > 8 ? 1 : sizeof(T) > 4 ? 8 : 32;
 template <typename T>
-constexpr bool kAsksFirst = sizeof(T) <= 8;
+constexpr bool kPollsFirst = sizeof(T) <= 8;
 
-// The same over the warps, by one of them; returned in every lane. Each lane walks over all of them: beside warps that
-// keep shared memory busy, each shuffle takes 200 cycles, and a scan has a chain of seven.
+// The same over the warps, by one of them, for every lane. Each lane walks over all warps: while
+// others keep shared memory busy, a shuffle takes 200 cycles, and a scan is a chain of seven.
 template <int kWarps, typename T>
 __device__ Transition<T> scan_warps(const Transition<T>* totals, Transition<T>* befores) {
     const int lane = threadIdx.x % 32;
@@ -257,7 +257,7 @@ __device__ Transition<T> scan_warps(const Transition<T>* totals, Transition<T>* 
     return all;
 }
 
-// From the state before the warp's steps to the state after each: `states` holds the inputs before.
+// From the state before the warp's steps to the state after each. `states` begins as the inputs.
 template <int kVectors, typename Stored, typename T>
 __device__ void walk_vectors(const Vectors<Stored, kVectors>& coeffs, Vectors<Stored, kVectors>& states,
                              const Transition<T> (&before)[kVectors], T state) {
@@ -272,8 +272,8 @@ __device__ void walk_vectors(const Vectors<Stored, kVectors>& coeffs, Vectors<St
     }
 }
 
-// What is held of the tiles ahead, when the next one is due. It moves, so that the loop over the waves need not be
-// unrolled: the code would not fit into the instruction cache.
+// Moves up what is held for later tiles when a tile is done, so that the loop over the
+// waves need not be unrolled: the code would not fit into the instruction cache.
 template <int kAhead, typename Held>
 __device__ void move_up(Held (&held)[kAhead]) {
 #pragma unroll
@@ -290,7 +290,7 @@ __device__ void move_up(Transition<T> (&held)[kAhead][kVectors]) {
 // ANCHOR_END: scan
 
 // ANCHOR: await
-// As await_groups, for a number that is known only when the kernel runs.
+// As await_groups, for a number that is known only at run time.
 __device__ inline void await_groups_but(int but) {
     switch (but) {
         case 0: return await_groups<0>();
@@ -304,24 +304,24 @@ __device__ inline void await_groups_but(int but) {
     }
 }
 
-// A barrier that the block's warps come to from different places. That is what barrier.sync is for: of bar.sync, as of
-// __syncthreads, compute-sanitizer expects that all come from the same place.
+// A barrier that the block's warps reach from different places. barrier.sync is for that:
+// with bar.sync, as with __syncthreads, compute-sanitizer expects all of them at one place.
 __device__ inline void meet() { asm volatile("barrier.sync 1;" ::: "memory"); }
 // ANCHOR_END: await
 
 // ANCHOR: notice
-// What all blocks share. It is zero before the first launch, and each launch leaves it ready for the next: also a
-// replayed one, to which the host adds nothing.
+// What all blocks share. It is zero before the first launch, and each launch leaves it
+// ready for the next one, also when a graph replays it without the host.
 struct Shared {
     unsigned epoch;    // launches before this one
-    unsigned arrived;  // blocks of this one that know it
-    unsigned dealt;    // tiles of this launch that blocks have taken, where they take them as they come
+    unsigned arrived;  // blocks of this launch that have read its number
+    unsigned dealt;    // tiles that blocks of this launch have taken
     unsigned unused;   // notices begin at a multiple of 16 bytes
 };
 
-// What a tile does to the state, as other blocks read it: each word of 32 bits lies in 64 bits with the epoch
-// of the launch that wrote it. Memory never tears 64 bits apart, so whoever finds the epoch has the word, and
-// neither side needs a fence.
+// What a tile does to the state, as other blocks read it: each word of 32 bits shares a
+// word of 64 with the epoch of the launch that wrote it. Memory never tears 64 bits
+// apart, so a reader that finds the epoch has the word, and neither side needs a fence.
 template <typename T>
 struct alignas(16) Notice {
     unsigned long long words[sizeof(Transition<T>) / 4];
@@ -396,9 +396,9 @@ __device__ inline void store_relaxed(unsigned* to, unsigned value) {
     asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
 
-// Once for each block: the number of this launch, from 1 on, and in `dealt`, if that is wanted, that of a tile that
-// nobody else takes. The last block to arrive makes all ready for the next launch: by then, every block has read
-// what it changes.
+// Called once by each block. Returns the number of this launch, from 1 on, and in
+// `dealt`, if given, the number of a tile that no other block takes. The last block to
+// arrive prepares the next launch: by then every block has read what it changes.
 __device__ inline unsigned arrive(Shared* shared, unsigned* dealt = nullptr) {
     const unsigned epoch = load_relaxed(&shared->epoch) + 1;
     if (dealt) *dealt = atomicAdd(&shared->dealt, 1);
@@ -414,14 +414,14 @@ __device__ inline unsigned arrive(Shared* shared, unsigned* dealt = nullptr) {
 // ANCHOR_END: control
 
 // ANCHOR: fold
-// What a group's tiles do to the state: all of them, and those of the lanes before one.
+// What a group's tiles do to the state: all of them, and the tiles of the lanes before one lane.
 template <typename T>
 struct Folded {
     Transition<T> all, before;
 };
 
-// From the tiles of all lanes, in their order. `pieces` has room for each lane's: by way of shared memory that is one way
-// there and back.
+// From the tiles of all lanes, in their order. `pieces` has one entry for each lane:
+// through shared memory the data makes a single trip there and back.
 template <typename T>
 __device__ Folded<T> fold(const Transition<T> (&tiles)[kPerLane], Transition<T>* pieces, int until) {
     Transition<T> mine = tiles[0];
@@ -441,10 +441,10 @@ __device__ Folded<T> fold(const Transition<T> (&tiles)[kPerLane], Transition<T>*
 // ANCHOR_END: fold
 
 // ANCHOR: carrier
-// One warp of each block finds out the state before its tiles. A row's tiles form groups of kGroup, counted from
-// its first tile. The state before a group comes from that before the one before it, by one multiply-add; that
-// before a tile from that before its group. So the order is the same whatever the blocks are, and nothing of
-// another row gets in.
+// One warp of each block finds the state before its tiles. A row's tiles form groups
+// of kGroup, counted from the first. One multiply-add leads from the state before a
+// group to that before the next, and from there to a tile. So the order of operations
+// does not depend on the number of blocks, and no row affects another.
 template <typename T>
 struct Carrier {
     Shared* shared;
@@ -471,18 +471,18 @@ struct Carrier {
         return carrier;
     }
 
-    __device__ void tell(Walk tile, Transition<T> does) const {
+    __device__ void publish(Walk tile, Transition<T> does) const {
         put_up(place(tile.row, tile.index), notice_of(does, epoch));
     }
 
-    // A group's tiles lie in turns: first the first one of each lane, then the second ones.
+    // A group's tiles are interleaved: the first one of each lane, then the second ones.
     __device__ Notice<T>* place(int row, int index) const {
         const int in_group = index % kGroup;
         return notices + ((long long)row * groups_per_row + index / kGroup) * kGroup +
                in_group % kPerLane * 32 + in_group / kPerLane;
     }
 
-    // Asks for the first `count` tiles of a group, and does not wait.
+    // Loads the notices of the first `count` tiles of a group, and does not wait for the tiles.
     __device__ Found ask(int group, int count) const {
         const Notice<T>* mine = place(row, group * kGroup) + threadIdx.x % 32;
         Found found;
@@ -493,7 +493,7 @@ struct Carrier {
         return found;
     }
 
-    // Waits for what was asked for. The others count as if they did nothing to the state.
+    // Polls until these tiles are published. The others count as if they left the state alone.
     __device__ void receive(Found& found, int group, int count, Transition<T> (&tiles)[kPerLane]) const {
         const Notice<T>* mine = place(row, group * kGroup) + threadIdx.x % 32;
         const int asked = count - threadIdx.x % 32 * kPerLane;
@@ -521,8 +521,8 @@ struct Carrier {
         group++;
     }
 
-    // Asks for what the state before a tile depends on. Calls go forward, and each is followed by one of `find`, which
-    // waits for it.
+    // Loads what the state before a tile depends on. Calls go forward, and each is
+    // followed by a call of `find`, which waits for what was not published yet.
     __device__ Found ask_for(Walk tile) {
         if (row != tile.row) {
             row = tile.row, group = 0;
@@ -531,15 +531,15 @@ struct Carrier {
         return ask(group, wanted(tile, group));
     }
 
-    // With as many blocks as tiles in a group, the tile's whole group is told by now or soon, and its end is worth
-    // knowing for the next tile.
+    // With as many blocks as tiles in a group, the tile's whole group is published by
+    // now or soon, and the state after it serves the next tile.
     __device__ bool takes_whole() const { return gridDim.x >= kGroup; }
     __device__ int wanted(Walk tile, int group) const {
         if (group < tile.index / kGroup) return kGroup;
         return takes_whole() ? min(kGroup, tiles_per_row - group * kGroup) : tile.index % kGroup;
     }
 
-    // The state before the tile, from the lane that knows it.
+    // Finds the state before the tile; the lane that knows it stores it.
     __device__ void find(Walk tile, Found found, Transition<T>* pieces, T* state_before) {
         Transition<T> tiles[kPerLane];
         while (group < tile.index / kGroup) {
@@ -565,32 +565,32 @@ struct Carrier {
 // ANCHOR_END: carrier
 
 // ANCHOR: carry
-// What the warp that carries does, wave by wave, while the others compute: it asks for what it needs to find the state
-// before the tile that is due next; tells, until that is there, what the tile that was summarized last does to the state;
-// and finds the state.
+// What the carrying warp does, wave by wave, while the others compute. It loads what
+// leads to the state before the next tile; publishes, while that is on its way, what
+// the tile that was summarized last does to the state; and finds the state.
 template <int kWarps, int kAhead, typename T>
 __device__ void carry_along(void* workspace, Incoming<T> comes, Plan plan, Transition<T> (&totals)[2][kWarps],
                             Transition<T> (&befores)[kAhead][kWarps], T (&states)[2]) {
-    static_assert(kAhead >= 2, "a block would wait for what others tell only when it has gone on");
+    static_assert(kAhead >= 2, "a block would wait for tiles that are published only after it goes on");
     __shared__ Transition<T> pieces[32];
     const int lane = threadIdx.x % 32;
     unsigned epoch = 0;
     if (lane == 0) epoch = arrive((Shared*)workspace);
     epoch = __shfl_sync(kAllLanes, epoch, 0);
     Carrier<T> carrier = Carrier<T>::begin(workspace, epoch, comes, plan.tiles_per_row);
-    Walk told = Walk::begin(plan.tiles_per_row), due = told;
+    Walk published = Walk::begin(plan.tiles_per_row), due = published;
     for (int wave = -kAhead; wave < plan.waves; wave++) {
         const bool is_due = wave >= -1 && wave + 1 < plan.waves;
         typename Carrier<T>::Found found;
-        if (is_due && kAsksFirst<T>) found = carrier.ask_for(due);
+        if (is_due && kPollsFirst<T>) found = carrier.ask_for(due);
         const int summarized = wave - 1 + kAhead;
         if (summarized >= 0 && summarized < plan.waves) {
             const Transition<T> all = scan_warps<kWarps>(totals[summarized % 2], befores[summarized % kAhead]);
-            if (lane == 0) carrier.tell(told, all);
-            plan.advance(told);
+            if (lane == 0) carrier.publish(published, all);
+            plan.advance(published);
         }
         if (is_due) {
-            if (!kAsksFirst<T>) found = carrier.ask_for(due);
+            if (!kPollsFirst<T>) found = carrier.ask_for(due);
             carrier.find(due, found, pieces, &states[(wave + 1) % 2]);
             plan.advance(due);
         }
@@ -598,7 +598,7 @@ __device__ void carry_along(void* workspace, Incoming<T> comes, Plan plan, Trans
     }
 }
 
-// Rows without steps: what comes goes on.
+// Rows without steps: the state that comes in goes on.
 template <typename T>
 __device__ void hand_over(Incoming<T> comes, Outgoing<T> goes, long long num_seqs) {
     for (long long row = blockIdx.x; row < num_seqs; row += gridDim.x) {
@@ -606,7 +606,7 @@ __device__ void hand_over(Incoming<T> comes, Outgoing<T> goes, long long num_seq
     }
 }
 
-// What a warp does that has nothing of so short a tile.
+// What a warp does when the tile is too short to give it a step.
 template <int kAhead, int kWarps, typename T>
 __device__ void stand_by(Transition<T> (&totals)[2][kWarps], int waves) {
     if (threadIdx.x % 32 == 0) {

@@ -1,15 +1,15 @@
-// Long rows in vectors of 16 bytes, one block for each, straight from memory into registers and back; and
-// the scan over them.
+// Long rows in vectors of 16 bytes, one block for each, straight from memory into
+// registers and back; and the scan over them.
 //
-// A warp has kVectors pieces of a tile, one behind the other, and in each piece neighbouring lanes hold
-// neighbouring vectors: so every request of a warp is one piece of memory.
+// A warp has kVectors pieces of a tile, one behind the other, and in each piece neighbouring
+// lanes hold neighbouring vectors: so every request of a warp is one piece of memory.
 #pragma once
 #include "memio.cuh"
 #include "scan.cuh"
 #include "sub_warp.cuh"
 
 // ANCHOR: head
-// How many steps before its first one a row has to be begun, so that vectors lie on 16-byte boundaries.
+// How many steps before its first one a row begins if vectors are to start at 16-byte boundaries.
 template <typename Stored>
 __device__ int head(const Stored* data, long long seq_len, bool reverse) {
     return reverse ? (kPerVector<Stored> - skew(data + seq_len)) % kPerVector<Stored> : skew(data);
@@ -17,9 +17,9 @@ __device__ int head(const Stored* data, long long seq_len, bool reverse) {
 // ANCHOR_END: head
 
 // ANCHOR: tile
-// The lane's view of a tile: where its first vector lies in the row, how far the next one is, and which
-// places, counted from the first vector, are in the row: all from `begin` to before `end`. In the order of
-// memory; the recurrence goes the other way if `reverse`. Numbers count elements.
+// The lane's view of a tile: where its first vector is in the row, the distance to the next one,
+// and which places, counted from the first vector, are in the row: from `begin` to before `end`.
+// In the order of memory; the recurrence goes the other way if `reverse`. Numbers count elements.
 struct View {
     long long base;
     int stride, begin, end;
@@ -51,13 +51,13 @@ __device__ void unpack(Vector<Stored> vector, Accum<Stored> (&elems)[kPerVector<
     for (int i = 0; i < kPerVector<Stored>; i++) elems[i] = widen(vector.elems[i]);
 }
 
-// Whether a vector at `place` can be moved at once: it is all in the row.
+// True if a vector at `place` can be moved at once: all of it is in the row.
 template <typename Stored>
 __device__ bool inside(View view, int place) {
     return place >= view.begin && place + kPerVector<Stored> <= view.end;
 }
 
-// Whether the row's last step in the order of the recurrence is in one of the lane's vectors.
+// True if one of the lane's vectors has the row's last step in the order of the recurrence.
 template <int kVectors, typename Stored>
 __device__ bool has_last(View view) {
     const int last = view.reverse ? view.begin : view.end - 1;
@@ -70,8 +70,8 @@ __device__ bool has_last(View view) {
     return found;
 }
 
-// Those elements of a vector that are in the row; `otherwise` stands for the others. With kWhole, a vector is
-// all in its row or not at all, and here not at all.
+// The elements of a vector that are in the row; `otherwise` replaces the others. With
+// kWhole, a vector is all in its row or not at all, and here not at all.
 template <bool kWhole, typename Stored>
 __device__ void load_singly(const Stored* row, View view, int place, Accum<Stored> otherwise,
                             Accum<Stored> (&elems)[kPerVector<Stored>]) {
@@ -83,7 +83,7 @@ __device__ void load_singly(const Stored* row, View view, int place, Accum<Store
     }
 }
 
-// Nothing here looks at what is loaded, so that one load can follow the other at once.
+// Nothing here uses a loaded value, so that one load can follow the other at once.
 template <bool kWhole, int kVectors, typename Stored>
 __device__ Vectors<Stored, kVectors> load_vectors(const Stored* row, bool aligned, View view,
                                             Accum<Stored> otherwise) {
@@ -123,8 +123,8 @@ __device__ void store_vectors(Stored* row, bool aligned, View view, Vectors<Stor
 // ANCHOR_END: vector
 
 // ANCHOR: ahead
-// Vectors in flight: they are copied into shared memory, where every thread has places of its own, and
-// nobody waits for anybody else. `slots` are the thread's, one for each vector, kThreads apart.
+// Vectors in flight: they are copied into shared memory, where every thread has its own places,
+// and no thread waits for another. `slots` are the thread's, one a vector, kThreads apart.
 __device__ inline void copy_vector(uint4* to, const void* from) {
     const unsigned address = __cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
@@ -132,7 +132,7 @@ __device__ inline void copy_vector(uint4* to, const void* from) {
 
 __device__ inline void close_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Until all groups are there but the last kBut.
+// Waits until all groups but the last kBut have arrived.
 template <int kBut>
 __device__ void await_groups() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kBut) : "memory");
@@ -167,7 +167,7 @@ __device__ Vectors<Stored, kVectors> receive_vectors(const uint4* slots, const S
 // ANCHOR_END: ahead
 
 // ANCHOR: turn
-// From the order of memory to that of the recurrence, and back.
+// From the order of memory to the order of the recurrence, and back.
 template <int kVectors, typename Stored>
 __device__ void turn(bool reverse, Vectors<Stored, kVectors>& vectors) {
     constexpr int kLast = kPerVector<Stored> - 1;
@@ -184,8 +184,8 @@ __device__ void turn(bool reverse, Vectors<Stored, kVectors>& vectors) {
 // ANCHOR_END: turn
 
 // ANCHOR: edges
-// The element beside the lane's vectors: that of the step before the first of them, or of the step after
-// the last. Only the first and the last lane need it from memory; `shift` gets the others'.
+// The element beside the lane's vectors: of the step before the first, or of the step
+// after the last. Only the first and the last lane load it; `shift` gets the others'.
 template <int kVectors, typename Stored>
 __device__ Accum<Stored> load_edge(const Stored* row, View view, bool after, bool wanted,
                                    Accum<Stored> otherwise) {
@@ -195,7 +195,7 @@ __device__ Accum<Stored> load_edge(const Stored* row, View view, bool after, boo
     return wanted && exists ? widen(row[view.base + place]) : otherwise;
 }
 
-// Every element takes that of the step before it.
+// Every element is replaced by the one of the step before it.
 template <int kVectors, typename Stored>
 __device__ void take_previous(Vectors<Stored, kVectors>& vectors, Accum<Stored> edge) {
     constexpr int kLast = kPerVector<Stored> - 1;
@@ -210,7 +210,7 @@ __device__ void take_previous(Vectors<Stored, kVectors>& vectors, Accum<Stored> 
     }
 }
 
-// Every element takes that of the step after it.
+// Every element is replaced by the one of the step after it.
 template <int kVectors, typename Stored>
 __device__ void take_next(Vectors<Stored, kVectors>& vectors, Accum<Stored> edge) {
     constexpr int kLast = kPerVector<Stored> - 1;
@@ -225,8 +225,8 @@ __device__ void take_next(Vectors<Stored, kVectors>& vectors, Accum<Stored> edge
     }
 }
 
-// The first step after a sequence: its coefficient would be the last one's, but has to leave the state
-// as it is.
+// The first step after a sequence: its coefficient would be the last one's, but must
+// leave the state as it is.
 template <int kVectors, typename Stored>
 __device__ void end_with_one(Vectors<Stored, kVectors>& coeffs, View view) {
 #pragma unroll
@@ -258,8 +258,8 @@ __device__ void multiply_vectors(Vectors<Stored, kVectors>& vectors, const Vecto
 // ANCHOR_END: edges
 
 // ANCHOR: scan
-// The recurrence over a tile: `states` holds the inputs before and the outputs after; `carry` is the state
-// before and becomes that after. Calls take two `totals` in turns.
+// The recurrence over a tile: `states` begins as the inputs and ends as the outputs; `carry`
+// is the state before and becomes the state after. Calls take two `totals` in turns.
 template <int kThreads, int kVectors, typename Stored, typename T>
 __device__ void scan_vectors(Vectors<Stored, kVectors>& coeffs, Vectors<Stored, kVectors>& states,
                            Transition<T>* totals, T& carry) {
@@ -284,7 +284,7 @@ __device__ void scan_vectors(Vectors<Stored, kVectors>& coeffs, Vectors<Stored, 
     for (int w = 1; w < kVectors; w++) warp_total = compose(warp_total, total[w]);
     if (lane == 0) totals[warp] = warp_total;
     __syncthreads();
-    T state = carry;  // before the warp, and then before each of its pieces
+    T state = carry;  // before the warp, then before each of its pieces
 #pragma unroll
     for (int w = 0; w < kThreads / 32; w++) {
         if (w == warp) state = carry;

@@ -1,8 +1,8 @@
-// linrec_pipe.cu, forward, with memcode 1 done another way: a thread asks for all of its elements of both arrays
-// before it puts the first into shared memory. Chapter 9 measures it.
+// linrec_pipe.cu, forward, with memcode 1 done another way: a thread loads all of its elements
+// of both arrays before it stores the first into shared memory. Chapter 9 measures it.
 //
-// Arguments and launch as for linrec_pipe_fwd<float, ...>, all levels; dynamic shared memory for two tiles, and
-// with kFree bank words left free after every 32 for those as well.
+// Arguments and launch as for linrec_pipe_fwd<float, ...>, all levels; dynamic shared memory
+// for two tiles, and with kFree bank words left free after every 32 for those as well.
 #include "../memio.cuh"
 #include "../scan.cuh"
 
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
         const long long offset = seq_len * blockIdx.x + tile.position;
         float x[kMaxElemsPerThread], c[kMaxElemsPerThread];
         // ANCHOR: ahead
-        // Neighbouring threads, neighbouring elements: all that the tile needs is asked for.
+        // Neighbouring threads, neighbouring elements: all that the tile needs is requested.
 #pragma unroll
         for (int i = 0; i < kMaxElemsPerThread; i++) {
             const int k = threadIdx.x + i * blockDim.x;
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kMaxThreadsPerBlock)
                 staged_coeffs[place<kFree>(k)] = c[i];
             }
         }
-        __syncthreads();  // all of both arrays is there
+        __syncthreads();  // both arrays have arrived
         // ANCHOR_END: ahead
         const Share mine = share<kMaxElemsPerThread>(len);
         const int begin = row.position(first + mine.begin) - tile.position;

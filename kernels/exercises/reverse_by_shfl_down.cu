@@ -1,5 +1,5 @@
-// linrec_tile.cu with another way to walk in reverse: the steps stay where they are in the row, and what a
-// lane needs comes from the lanes above. An exercise of chapter 6.
+// linrec_tile.cu with another way to walk in reverse: the steps stay in the row's
+// order, and a lane's inputs come from the lanes above. An exercise of chapter 6.
 //
 // Arguments and launch as for linrec_tile.cu, with kMemcode 0 and all levels.
 #include "../memio.cuh"
@@ -24,7 +24,7 @@ __device__ void scan_thread_down(T (&coeffs)[kMaxElems], T (&states)[kMaxElems])
 // ANCHOR_END: thread
 
 // ANCHOR: warp
-// Level 2. Who is above comes first.
+// Level 2. Lanes above come first.
 template <typename T>
 __device__ Transition<T> scan_warp_down(Transition<T> mine) {
     const int lane = threadIdx.x % 32;

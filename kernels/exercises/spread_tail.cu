@@ -1,13 +1,13 @@
-// linrec_tile.cu with its steps dealt out another way: the threads with one step less stand all over the
-// block, not at its end. An exercise of chapter 6.
+// linrec_tile.cu with its steps dealt out another way: the threads with one step less
+// are spread over the block, not at its end. An exercise of chapter 6.
 //
 // Arguments and launch as for linrec_tile.cu, with kMemcode 0 and all levels.
 #include "../memio.cuh"
 #include "../scan.cuh"
 
 // ANCHOR: spread
-// Where the first step of thread t is: t / num_threads of the way. A tile has 2^15 steps at most and a
-// block 2^10 threads, so the product fits into 32 bits.
+// The first step of thread t is t / num_threads of the way. A tile has 2^15 steps at
+// most and a block 2^10 threads, so the product fits into 32 bits.
 __device__ inline Share spread(int tile_len) {
     const int num_threads = blockDim.x, thread = threadIdx.x;
     const int begin = thread * tile_len / num_threads;

@@ -1,5 +1,5 @@
-// linrec_pipe.cu, forward, with the distance between a thread's elements either known to the compiler or
-// kept in a variable: the same results, the same requests, another speed. Chapter 9 measures it.
+// linrec_pipe.cu, forward, with the distance between a thread's elements either known to the
+// compiler or in a variable: the same results and requests, another speed. Chapter 9 measures it.
 //
 // Arguments and launch as for linrec_pipe_fwd<float, ...> with kMemcode 0 and all levels.
 #include "../memio.cuh"

@@ -1,6 +1,7 @@
-// A block for each channel, and a scan of pairs for each of its states: the way of Mamba's own kernel.
+// A block for each channel, and a scan of pairs for each of its states: the way of Mamba's own
+// kernel.
 //
-// A thread has four steps of a tile. `seq_len` is a multiple of four. Launch: batch * channels blocks.
+// A thread has four steps. `seq_len` is a multiple of four. Launch: batch * channels blocks.
 #include "fused.cuh"
 
 // ANCHOR: kernel

@@ -1,8 +1,8 @@
-// What the kernels of this folder share: the arguments, and what is done with a single step of a channel.
+// What the kernels of this folder share: the arguments, and the work on one step of a channel.
 //
-// They lead from Mamba's way to selective_scan_fwd.cu, one idea at a time (chapter 14): forward, in float, with 16 states,
-// D, a gate and softplus, and one group. u, delta, z and out are [batch, channels, seq_len], B and C [batch, 16,
-// seq_len], A [channels, 16], D [channels].
+// They lead from Mamba's way to selective_scan_fwd.cu, one idea at a time (chapter 14):
+// forward, in float, with 16 states, D, a gate and softplus, and one group. u, delta, z and out
+// are [batch, channels, seq_len], B and C [batch, 16, seq_len], A [channels, 16], D [channels].
 #pragma once
 #include "../scan.cuh"
 #include "../selective_scan.cuh"
@@ -16,7 +16,7 @@ struct Arrays {
     int channels;
     long long seq_len;
 
-    // Where the row of a channel begins in u, delta, z and out, and that of a state in B and C.
+    // Where a channel's row begins in u, delta, z and out, and a state's row in B and C.
     __device__ long long row(long long batch, int channel) const { return (batch * channels + channel) * seq_len; }
     __device__ long long coupling(long long batch, int state) const { return (batch * kStates + state) * seq_len; }
     // A state's rate of decay, for powers of two in place of e.

@@ -1,4 +1,4 @@
-// A lane for each channel, with all of its states in registers, walks along the steps: no scan at all.
+// A lane for each channel, with all of its states in registers, walks along the steps: no scan.
 //
 // `seq_len` is a multiple of four. Launch: for each batch, a block for every kThreads channels.
 #include "fused.cuh"

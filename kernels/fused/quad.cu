@@ -1,7 +1,8 @@
-// Four lanes share two channels: each walks four states of both. Tiles of 32 steps come through shared memory.
+// Four lanes share two channels: each walks four states of both. Tiles of 32 steps come through
+// shared memory.
 //
-// A warp has 16 channels; a block has kWarps warps, which share B and C. Launch: for each batch, a block for every
-// 16 * kWarps channels.
+// A warp has 16 channels; a block has kWarps warps, which share B and C. Launch: for
+// each batch, a block for every 16 * kWarps channels.
 #include "fused.cuh"
 
 constexpr int kTileSteps = 32, kLanes = 4, kLaneStates = kStates / kLanes, kWarpChannels = 2 * 32 / kLanes;
@@ -17,7 +18,7 @@ struct Shared {
 // ANCHOR_END: shared
 
 // ANCHOR: bring
-// Brings a tile: a lane for each step, so that a warp reads 128 bytes of a row at once.
+// Loads a tile: a lane for each step, so that a warp reads 128 bytes of a row at once.
 template <int kWarps>
 __device__ void bring(Shared<kWarps>& shared, const Arrays& all, long long batch, int first_channel, long long first) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -61,7 +62,8 @@ __global__ void __launch_bounds__(32 * kWarps)
     const int blocks = (channels + kChannels - 1) / kChannels;
     const long long batch = blockIdx.x / blocks;
     const int first_channel = blockIdx.x % blocks * kChannels;
-    // The lane's two channels in the block, 8 apart, and its states part * 4 to part * 4 + 3 of both.
+    // The lane's two channels in the block, 8 apart, and its states part * 4 to part * 4 + 3 of
+    // both.
     const int lane = threadIdx.x % 32, part = lane / 8;
     const int mine[2] = {(int)threadIdx.x / 32 * kWarpChannels + lane % 8, (int)threadIdx.x / 32 * kWarpChannels + lane % 8 + 8};
     float states[2][kLaneStates], rates[2][kLaneStates];

@@ -1,4 +1,4 @@
-// The vectors in pieces, with loads or stores that tell the caches that nobody will need them again.
+// The vectors in pieces, with loads or stores that ask the caches not to keep them.
 #include "ladder.cuh"
 
 // ANCHOR: hints

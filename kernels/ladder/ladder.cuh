@@ -19,16 +19,16 @@ __device__ inline void store_vector(float* tile, int k, int len, const float* el
     if (k < len) *(float4*)(tile + k) = vector;
 }
 
-// Of a tile of kSteps that begins with step `first`, what is in the row; less than nothing behind
-// its end.
+// The elements in the row of a tile of kSteps that begins with step `first`; negative
+// beyond its end.
 template <int kSteps>
 __device__ int tile_len(long long first, long long seq_len) {
     return min((long long)kSteps, seq_len - first);
 }
 // ANCHOR_END: vector
 
-// The state after a row is its last output, which a thread of the block has stored; `carry` differs from
-// it by rounding, and is what is left of a row without steps.
+// The state after a row is its last output, which a thread of the block has stored;
+// `carry` differs by rounding, and remains where a row has no steps.
 __device__ inline void store_final(float* final_state, long long seq, const float* outputs,
                                    long long seq_len, float carry) {
     if (!final_state) return;
@@ -37,8 +37,8 @@ __device__ inline void store_final(float* final_state, long long seq, const floa
 }
 
 // ANCHOR: pieces
-// Where in a tile the thread's vectors are: in each piece of 512 bytes, neighbouring lanes hold
-// neighbouring vectors, and a warp has kVectors pieces, one behind the other.
+// Where in a tile the thread's vectors are: in each piece of 512 bytes, neighbouring
+// lanes hold neighbouring vectors, and a warp has kVectors pieces, one behind the other.
 template <int kVectors>
 __device__ int piece(int w) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -1,4 +1,4 @@
-// As many blocks as there is room for, and each takes one row after the other.
+// As many blocks as the GPU holds, and each takes one row after the other.
 #include "ladder.cuh"
 
 // ANCHOR: kernel

@@ -4,8 +4,8 @@
 #include "ladder.cuh"
 
 // ANCHOR: ring
-// A thread's vectors in flight. Every thread has places of its own in shared memory, kThreads
-// apart, so that nobody has to wait for anybody else.
+// A thread's vectors in flight. Every thread has its own places in shared memory,
+// kThreads apart, so that no thread waits for another.
 template <int kVectors, int kThreads>
 __device__ void send_pieces(uint4* places, const float* tile, int len) {
 #pragma unroll
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int tile = 0; tile < kAhead; tile++) send(tile);
     for (long long tile = 0; tile * kSteps < seq_len; tile++) {
         const int len = tile_len<kSteps>(tile * kSteps, seq_len);
-        await_groups<kAhead - 1>();  // this tile is there
+        await_groups<kAhead - 1>();  // this tile has arrived
         auto x = receive_pieces<kVectors, kThreads>(places(tile), len, 0.0f);
         auto c = receive_pieces<kVectors, kThreads>(places(tile) + kPlaces, len, 1.0f);
         send(tile + kAhead);

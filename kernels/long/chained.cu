@@ -1,16 +1,16 @@
-// One long sequence in one launch: each block waits for the state that the block before it tells.
+// One long sequence in one launch: each block waits for the state that the block before publishes.
 //
 // `workspace` is zero before the first launch: 128 bytes with Shared, and 128 bytes for each tile.
 #include "long.cuh"
 
-// ANCHOR: told
-// The state after a tile, and the launch in which it was told. It has a line of the cache for itself.
-struct alignas(128) Told {
+// ANCHOR: published
+// The state after a tile, and the launch that published it. Fills one line of the cache.
+struct alignas(128) Published {
     unsigned epoch;
     float state;
 };
 
-// Who finds what a release has written also finds all that was written before it.
+// A thread that finds what a release wrote also finds all that was written before it.
 __device__ inline void store_release(unsigned* to, unsigned value) {
     asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
@@ -20,19 +20,19 @@ __device__ inline unsigned load_acquire(const unsigned* from) {
     return value;
 }
 
-__device__ inline void tell(Told* told, unsigned epoch, float state) {
-    told->state = state;
-    store_release(&told->epoch, epoch);
+__device__ inline void publish(Published* published, unsigned epoch, float state) {
+    published->state = state;
+    store_release(&published->epoch, epoch);
 }
 
-__device__ inline float await(const Told* told, unsigned epoch) {
+__device__ inline float await(const Published* published, unsigned epoch) {
     for (int polls = 0; polls < kMaxPolls; polls++) {
-        if (load_acquire(&told->epoch) == epoch) return told->state;
+        if (load_acquire(&published->epoch) == epoch) return published->state;
     }
     asm volatile("trap;");
     return 0.0f;
 }
-// ANCHOR_END: told
+// ANCHOR_END: published
 
 // ANCHOR: kernel
 template <int kVectors, int kThreads>
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kThreads)
     Shared* shared = (Shared*)workspace;
     if (threadIdx.x == 0) epoch = arrive(shared, &number);
     __syncthreads();
-    Told* mine = (Told*)workspace + 1 + number;
+    Published* mine = (Published*)workspace + 1 + number;
 
     Mine tile;
     const Transition<float> total = tile.load(number, inputs, coeffs, seq_len);
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
         if (lane == 0) {
             before = initial ? *initial : 0.0f;
             if (number > 0) before = await(mine - 1, epoch);
-            tell(mine, epoch, multiply_add(before, all.coeff, all.state));
+            publish(mine, epoch, multiply_add(before, all.coeff, all.state));
         }
     }
     __syncthreads();

@@ -1,13 +1,13 @@
 // What the kernels of this folder share: the tiles of one long sequence of floats.
 //
-// They lead from three launches to linrec_once.cu, one idea at a time (chapter 12). They go forward only and
-// take one sequence of any length, whose arrays begin at multiples of 16 bytes. `initial` and `final_state` may
-// be null. A sequence without steps has one tile.
+// They lead from three launches to linrec_once.cu, one idea at a time (chapter 12). They
+// go forward only, over one sequence of any length, whose arrays begin at multiples of 16
+// bytes. `initial` and `final_state` may be null. A sequence without steps has one tile.
 #pragma once
 #include "../waves.cuh"
 
 // ANCHOR: vector
-// Elements k to k + 3 of a tile with `len` elements; `otherwise` stands for those behind its end.
+// Elements k to k + 3 of a tile of `len` elements; `otherwise` beyond its end.
 __device__ inline void load_vector(const float* tile, int k, int len, float otherwise, float (&elems)[4]) {
     if (k + 4 <= len) {
         const float4 vector = *(const float4*)(tile + k);
@@ -29,15 +29,15 @@ __device__ inline void store_vector(float* tile, int k, int len, const float (&e
 // ANCHOR_END: vector
 
 // ANCHOR: tile
-// A block's tile: each warp has kVectors pieces of 512 bytes, in which neighbouring lanes hold neighbouring
-// vectors. Steps behind the end of the sequence leave the state as it is.
+// A block's tile: each warp has kVectors pieces of 512 bytes, in which neighbouring lanes
+// hold neighbouring vectors. Steps beyond the end of the sequence leave the state as it is.
 template <int kVectors, int kThreads>
 struct Tile {
     static constexpr int kSteps = 4 * kVectors * kThreads, kWarps = kThreads / 32;
     long long first;  // its first step in the sequence
     int len;
     Vectors<float, kVectors> x, c;
-    Transition<float> before[kVectors];  // what the warp's steps before each of the thread's vectors do
+    Transition<float> before[kVectors];  // what the warp's earlier steps do
 
     __device__ static int piece(int w) {
         return 128 * (threadIdx.x / 32 * kVectors + w) + 4 * (threadIdx.x % 32);
@@ -62,7 +62,7 @@ struct Tile {
 #pragma unroll
         for (int w = 0; w < kVectors; w++) store_vector(outputs + first, piece(w), len, x.at[w]);
         if (!final_state || first + len < seq_len) return;
-        // The lane with the last step has the final state, and of no steps at all that before them is left.
+        // The lane with the last step has the final state; without steps it is the state before.
 #pragma unroll
         for (int w = 0; w < kVectors; w++) {
 #pragma unroll
@@ -76,8 +76,8 @@ struct Tile {
 // ANCHOR_END: tile
 
 // ANCHOR: late
-// Keeps a block back for so many looks at memory, so that one can watch what others do meanwhile. Null but in
-// experiments.
+// Delays a block by a number of loads, so that one can watch what others do meanwhile.
+// Null except in experiments.
 __device__ inline void be_late(const int* delays, int number, const Shared* shared) {
     for (int i = delays ? delays[number] : 0; i > 0; i--) load_relaxed(&shared->epoch);
 }

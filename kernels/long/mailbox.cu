@@ -1,19 +1,19 @@
-// Rows that are cut over several devices which reach each other's memory: a launch for each, and a block for each row.
+// Rows cut over several devices that reach each other's memory: a launch for each, a block a row.
 //
-// A device has a mailbox for each row in its own memory. A block takes the state before its stretch from there as soon as
-// it needs it, and puts the state after its stretch into the mailbox of the next device as soon as it knows it: before it
-// writes the last outputs. `from` is null on the first device, `to` on the last. Mailboxes hold zeros before the
-// first launch; every launch has an epoch of its own, the same on all devices. Rows are multiples of 16 bytes.
+// A device has a mailbox for each row in its own memory. A block takes the state before
+// its stretch from there, and posts the state after it to the next device before it writes
+// the last outputs. `from` is null on the first device, `to` on the last. Mailboxes hold
+// zeros at first; each launch has another epoch. Rows are multiples of 16 bytes.
 #include "long.cuh"
 
 // ANCHOR: mail
-// The state that comes into a row's stretch, and the launch in which it was told. It has a line of the cache for itself.
+// The state that comes into a row's stretch, and the launch that posted it. Fills a cache line.
 struct alignas(128) Mail {
     unsigned epoch;
     float state;
 };
 
-// As between blocks of one device, but `sys`: of all devices, and of the host.
+// As between blocks of one device, but in the scope `sys`: all devices, and the host.
 __device__ inline void store_release(unsigned* to, unsigned value) {
     asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
 }
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads)
     const long long row = blockIdx.x, start = row * stretch_len;
     const long long tiles = (stretch_len + Mine::kSteps - 1) / Mine::kSteps;
 
-    float after = 0.0f;  // of the one thread that carries
+    float after = 0.0f;  // in the thread that carries
     for (long long number = 0; number < tiles; number++) {
         Mine tile;
         const Transition<float> total = tile.load(number, inputs + start, coeffs + start, stretch_len);
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads)
         if (warp == 0) {
             const Transition<float> all = scan_warps<Mine::kWarps>(totals, befores);
             if (lane == 0) {
-                // The first tile is there already: what it does to the state could be computed without the state.
+                // The first tile has arrived: its transition was computed without the state.
                 before = number == 0 && from ? fetch(from + row, epoch) : after;
                 after = multiply_add(before, all.coeff, all.state);
                 if (number + 1 == tiles && to) post(to + row, epoch, after);
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
         __syncthreads();
         const float state = multiply_add(before, befores[warp].coeff, befores[warp].state);
         tile.apply(state, outputs + start, nullptr, stretch_len);
-        __syncthreads();  // all have read what the next tile writes
+        __syncthreads();  // all have read what the next tile overwrites
     }
 }
 // ANCHOR_END: kernel

@@ -1,7 +1,7 @@
-// One long sequence in three launches: what each tile does to the state; the state before each tile; the outputs.
+// One long sequence in three launches: each tile's transition; the state before each; the outputs.
 //
-// Between the launches lie `tiles`, one for each tile, and `states`. The first and the third have a block for
-// each tile, the second a single block of 1024 threads.
+// The launches share `tiles`, a transition for each tile, and `states`. The first and
+// the third have a block for each tile, the second a single block of 1024 threads.
 #include "long.cuh"
 
 // ANCHOR: reduce
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads)
 // ANCHOR_END: reduce
 
 // ANCHOR: scan
-// Each thread takes four tiles at a time, one behind the other, and all threads those of 4096.
+// Each thread takes four neighbouring tiles at a time, and the block 4096.
 template <int kThreads>
 __global__ void __launch_bounds__(kThreads)
     long_scan(const Transition<float>* tiles, const float* initial, float* states, int num_tiles) {

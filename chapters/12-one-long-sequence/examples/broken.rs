@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p ch12-one-long-sequence --example broken
-//! cargo run --release -p ch12-one-long-sequence --example broken -- told_too_early
+//! cargo run --release -p ch12-one-long-sequence --example broken -- epoch_before_state
 //! ```
 
 use std::process::ExitCode;

@@ -16,9 +16,9 @@ const TILES: usize = 4;
 /// The names of the mistakes, in the order of the page.
 pub fn names() -> Vec<&'static str> {
     let order = [
-        "told_without_release",
-        "told_too_early",
-        "taken_before_told",
+        "published_without_release",
+        "epoch_before_state",
+        "taken_before_published",
         "tile_by_number",
         "epoch_that_stays",
     ];

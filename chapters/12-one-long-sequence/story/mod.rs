@@ -298,7 +298,7 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
         lesson.say(&format!("{name}:"));
         lesson.quote(found.as_deref().unwrap_or("nothing was found"));
     }
-    lesson.say("told_by_a_plain_store, which is the kernel once with one mistake:");
+    lesson.say("published_by_a_plain_store, which is the kernel once with one mistake:");
     let found = plain_store()?;
     unnoticed += usize::from(found.is_none());
     lesson.quote(found.as_deref().unwrap_or("nothing was found"));
@@ -317,9 +317,9 @@ fn mistakes(lesson: &mut Lesson) -> lesson::Result {
 fn plain_store() -> lesson::Result<Option<String>> {
     let (inputs, coeffs) = near_one((1, 4 * SHORT), 124);
     let way = shared_out::Way::Once(u64::MAX);
-    let kernel = SharedOut::load("broken/told_by_a_plain_store", way, SHORT)?;
+    let kernel = SharedOut::load("broken/published_by_a_plain_store", way, SHORT)?;
     let found = kernel.compute(slice(&inputs), slice(&coeffs), None);
-    debug_assert!(suspects::names("linrec_once.cu").any(|name| name == "told_by_a_plain_store"));
+    debug_assert!(suspects::names("linrec_once.cu").any(|name| name == "published_by_a_plain_store"));
     Ok(found.err().map(|error| error.to_string()))
 }
 

@@ -183,9 +183,9 @@ mod suspects {
     #[test]
     fn every_mistake_is_found() {
         let words = [
-            ("told_without_release", "nothing orders the two"),
-            ("told_too_early", "nothing orders the two"),
-            ("taken_before_told", "nothing orders the two"),
+            ("published_without_release", "nothing orders the two"),
+            ("epoch_before_state", "nothing orders the two"),
+            ("taken_before_published", "nothing orders the two"),
             ("tile_by_number", "makes no progress"),
             ("epoch_that_stays", "which warp 0 of block 1 reads"),
         ];

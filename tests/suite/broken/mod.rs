@@ -260,8 +260,8 @@ fn run_once(name: &str, seq_len: usize) -> Result<Vec<f32>, Report> {
 }
 
 #[test]
-fn told_by_a_plain_store() {
-    let report = run_once("broken/told_by_a_plain_store", 1000).expect_err("a race");
+fn published_by_a_plain_store() {
+    let report = run_once("broken/published_by_a_plain_store", 1000).expect_err("a race");
     println!("{report}");
     assert_eq!(report.kind, ReportKind::Race);
     for words in ["linrec_once_fwd", "buffer `workspace`", "nothing orders the two"] {
@@ -306,32 +306,32 @@ fn run_chained(name: &str, inputs: &[f32], ranges: &[Range<u64>]) -> Result<Vec<
 const CHAINED: [&[Range<u64>]; 2] = [&[0..4], &[2..4, 0..2]];
 
 #[test]
-fn told_without_release() {
-    let name = "told_without_release";
-    let written = place(name, "told->state = state;");
+fn published_without_release() {
+    let name = "published_without_release";
+    let written = place(name, "published->state = state;");
     let words = ["long_chained", "block 1", "buffer `workspace`", &written, "nothing orders"];
     let outcome = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]);
-    assert_report(name, outcome, ReportKind::Race, "return told->state;", &words);
+    assert_report(name, outcome, ReportKind::Race, "return published->state;", &words);
 }
 
 #[test]
-fn told_too_early() {
-    let name = "told_too_early";
-    let written = place(name, "told->state = state;");
+fn epoch_before_state() {
+    let name = "epoch_before_state";
+    let written = place(name, "published->state = state;");
     let words = ["long_chained", "block 1", "buffer `workspace`", &written, "nothing orders"];
     let outcome = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]);
-    assert_report(name, outcome, ReportKind::Race, "return told->state;", &words);
+    assert_report(name, outcome, ReportKind::Race, "return published->state;", &words);
 }
 
 #[test]
-fn taken_before_told() {
+fn taken_before_published() {
     // Whichever of the two comes first: what is read may be written at any time.
-    let name = "taken_before_told";
+    let name = "taken_before_published";
     let report = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]).unwrap_err();
     println!("{report}");
     assert_eq!(report.kind, ReportKind::Race);
     let both =
-        [place(name, "told->state = state;"), place(name, "const float state = told->state;")];
+        [place(name, "published->state = state;"), place(name, "const float state = published->state;")];
     for words in [&both[0], &both[1], "buffer `workspace`", "nothing orders the two"] {
         assert!(report.to_string().contains(words), "`{words}` is not in: {report}");
     }
@@ -356,11 +356,11 @@ fn epoch_that_stays() {
     // In the second launch the second block takes the state that the first launch has left, before
     // the first block writes its own: that is seen. Nothing in the first launch is.
     let name = "epoch_that_stays";
-    let read = place(name, "return told->state;");
+    let read = place(name, "return published->state;");
     let words =
         ["block 0", "writes", "buffer `workspace`", "block 1 reads", &read, "nothing orders"];
     let outcome = run_chained(&format!("broken/{name}"), &[1.0, 3.0], CHAINED[0]);
-    assert_report(name, outcome, ReportKind::Race, "told->state = state;", &words);
+    assert_report(name, outcome, ReportKind::Race, "published->state = state;", &words);
     assert!(run_chained(&format!("broken/{name}"), &[1.0], CHAINED[0]).is_ok());
 }
 
