@@ -10,11 +10,12 @@ use super::repository::fault;
 use crate::failure::Failure;
 
 /// The exceptions: the beginning of a path, and the reason.
-const AS_IT_IS: [(&str, &str); 7] = [
+const AS_IT_IS: [(&str, &str); 8] = [
     ("chapters/05-ref-kernel/src/columns.ptx", "written by hand, and shown by the page"),
     ("crates/bench/src/empty.ptx", "written by hand, a few lines"),
     ("emulator/cli/tests/suite/kernels.ptx", "written by hand"),
     ("emulator/foreign/kernels.csv", "a list that people write and compare by lines"),
+    ("emulator/simt/tests/cases/", "tests that people write"),
     (
         "emulator/simt/tests/data/",
         "what other compilers made, read by people who mend the emulator",

@@ -11,7 +11,7 @@ use simt::special;
 /// A function of the bits of f32, with subnormal numbers flushed or not, and its name.
 type Function = (&'static str, fn(u32, bool) -> u32);
 
-/// What they give is compared with a GPU's in `special_functions`.
+/// Their results are compared with a GPU's in `special_functions`.
 const FUNCTIONS: [Function; 8] = [
     ("ex2", special::ex2),
     ("lg2", special::lg2),
@@ -156,8 +156,8 @@ fn special_values_are_as_the_isa_says() {
     check("special values", &rows);
 }
 
-/// Of quotients, what an H100 gave: one above the nearest, one below it, and where the reciprocal
-/// is none of the unit's.
+/// Quotients as an H100 gave them: above the nearest number, below it, and with a reciprocal that
+/// is not the unit's.
 #[test]
 fn quotients_are_those_of_a_gpu() {
     const OPERANDS: [[u32; 2]; 6] = [

@@ -118,8 +118,8 @@ fn rounded(add: &mut impl FnMut(Form), ty: Float, rounding: &str, mode: Mode, sa
     }
 }
 
-/// What looks at signs: they count for zeros and are kept for NaN only by `neg`, `abs` and
-/// `copysign`.
+/// Instructions that look at signs. Zeros have signs; only `neg`, `abs` and `copysign` keep the
+/// signs of NaN.
 fn signs(add: &mut impl FnMut(Form), ty: Float) {
     let Float { name, ftz, format, kind, .. } = ty;
     let top = 1_u64 << (format.fraction + format.exponent);

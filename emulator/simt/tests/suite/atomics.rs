@@ -4,7 +4,6 @@ use crate::exact::{self, BF16, F16, F32, F64, Format, Mode, Number, sum};
 use crate::form::Kind::{self, W};
 use crate::form::{Form, across, check, several};
 use crate::integer::{INTS, Int};
-use crate::kernel::Bench;
 use crate::values::{f32s, f64s, integers};
 
 /// The new value, of the old one, the operand and (for `cas`) the second operand.
@@ -87,7 +86,7 @@ fn operations(flush: bool) -> Vec<(&'static str, &'static str, u32, New)> {
     all
 }
 
-/// Whether two registers hold the same halves: what is not a number may be any.
+/// Returns whether two registers hold the same halves, where any NaN equals any other.
 fn same_halves(a: u64, b: u64, format: Format) -> bool {
     [0, 16].iter().all(|shift| exact::same(a >> shift & 0xffff, b >> shift & 0xffff, format))
 }
@@ -198,14 +197,4 @@ fn contended(all: &mut Vec<Form>) {
 #[test]
 fn atomics_update_and_return_the_old_value() {
     check("atomics", &forms());
-}
-
-/// As the grid's barrier of `cooperative_groups` writes it.
-#[test]
-fn the_operation_may_stand_first() {
-    let bench = Bench::new("atom.add.release.gpu.u32 %r5, [%rd1+4], 3;");
-    bench.run().unwrap();
-    let mut sum = [0; 4];
-    bench.memory.read(bench.a + 4, &mut sum).unwrap();
-    assert_eq!(u32::from_le_bytes(sum), 1 + 32 * 3);
 }

@@ -1,11 +1,11 @@
-//! Launches side by side: each other's memory, and what orders its use.
+//! Launches that run side by side: what they see of each other's memory, and what orders it.
 
 use crate::kernel::{Bench, source};
 use simt::{Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind};
 
 /// Launch 0 writes 42 to its own buffer and then raises a flag there; launch 1, whose `b` is that
-/// buffer, waits for the flag, and copies what it finds. Whose turn it is, is told by a word of
-/// `a`.
+/// buffer, waits for the flag and copies what it finds. A word of `a` holds the number of the
+/// launch.
 fn message(raise: &str, wait: &str) -> String {
     source(&format!(
         "ld.global.u32 %r5, [%rd1];
@@ -79,20 +79,20 @@ fn accesses_of_two_launches_that_nothing_orders_are_a_race() {
 }
 
 #[test]
-fn launches_that_wait_in_vain_make_no_progress() {
+fn launches_that_wait_for_nothing_make_no_progress() {
     let report = exchange(&message("", ACQUIRE), [0, 1]).unwrap_err();
     assert_eq!(report.kind, ReportKind::NoProgress);
     assert!(report.to_string().contains("of launch 1"), "{report}");
     assert!(report.message.contains("1 block waits for what none of them does"), "{report}");
 }
 
-/// What blocks of one launch do to each other is found as if it ran alone.
+/// Races between blocks of one launch are found as if the launch ran alone.
 #[test]
-fn blocks_within_a_launch_are_told_by_it() {
+fn races_within_a_launch_name_the_launch() {
     let bench = Bench::new("st.global.u32 [%rd2], %r1;").blocks(2);
     let arguments = bench.arguments();
     let launch = || {
-        let launch = Launch::new(bench.kernel(), bench.grid, bench.block, &arguments);
+        let launch = Launch::new(bench.kernel(), bench.setup.grid, bench.setup.block, &arguments);
         launch.prepare(&bench.memory).unwrap()
     };
     let alone = Prepared::run_side_by_side(&[launch()]).unwrap_err();

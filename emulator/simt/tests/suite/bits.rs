@@ -3,7 +3,6 @@
 use crate::form::Kind::{self, L, P, W};
 use crate::form::{Form, check, form, several};
 use crate::integer::INTS;
-use crate::kernel::Bench;
 use crate::values::{integers, low, shifts};
 
 fn bit(value: u64, i: u32) -> bool {
@@ -115,40 +114,6 @@ fn fields(all: &mut Vec<Form>, bits: u32) {
         })
     });
     all.push(insert.over(&[&values, &values, &shifts, &shifts]).at_most(20_000));
-}
-
-/// Rows by hand: position, length, and what `bfe.u64`, `bfe.s64` and `bfi.b64` give.
-#[test]
-fn fields_of_64_bits_take_positions_and_lengths_of_32() {
-    const A: u64 = 0x8123_4567_89ab_cdef;
-    const B: u64 = 0x0f0f_0f0f_0f0f_0f0f;
-    const ONES: u64 = u64::MAX;
-    let wide = [
-        (4, 8, 0xde, 0xffff_ffff_ffff_ffde, 0x0f0f_0f0f_0f0f_0eff),
-        // The low 8 bits would be a position of 4, and one of 0.
-        (0x104, 8, 0, ONES, B),
-        (0x100, 64, 0, ONES, B),
-        // They would be a length of 8, and one of 0.
-        (4, 0x108, 0x0812_3456_789a_bcde, 0xf812_3456_789a_bcde, 0x1234_5678_9abc_deff),
-        (0, 0x100, A, A, A),
-        (0x8000_0000, u32::MAX, 0, ONES, B),
-        (u32::MAX, u32::MAX, 0, ONES, B),
-        (u32::MAX, 0, 0, 0, B),
-    ];
-    for (position, length, unsigned, signed, inserted) in wide {
-        let bench = Bench::new(&format!(
-            "mov.b64 %rd5, {A}; mov.b64 %rd6, {B};
-            mov.b32 %r5, {position}; mov.b32 %r6, {length};
-            bfe.u64 %rd7, %rd5, %r5, %r6; st.global.b64 [%rd2], %rd7;
-            bfe.s64 %rd7, %rd5, %r5, %r6; st.global.b64 [%rd2+8], %rd7;
-            bfi.b64 %rd7, %rd5, %rd6, %r5, %r6; st.global.b64 [%rd2+16], %rd7;"
-        ));
-        let bench = bench.threads(1);
-        bench.run().unwrap();
-        let words = bench.words::<6>().map(u64::from);
-        let got = [0, 2, 4].map(|i| words[i + 1] << 32 | words[i]);
-        assert_eq!(got, [unsigned, signed, inserted], "{position:#x} {length:#x}");
-    }
 }
 
 fn words(all: &mut Vec<Form>) {

@@ -1,5 +1,9 @@
-//! What a launch may use: instructions, bytes of the host, and time until it is cancelled. Most of
-//! these kernels would take all of the host's memory, or run for hours.
+//! The bounds of a launch: instructions, bytes of the host, and the time until it is cancelled.
+//!
+//! Most of these kernels would take all of the host's memory or run for hours if a bound were not
+//! kept. Each test runs a kernel above a bound, which must end with a report, and a kernel just
+//! below it, which must run. Bounds of single kernels are also in `cases/reports.ptx` and
+//! `cases/calls.ptx`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -9,10 +13,10 @@ use crate::kernel::{AROUND, Bench, source};
 
 const MIB: u64 = 1 << 20;
 
-/// Runs all blocks, together or one by one, with `bytes` of the host, and wants them to be too few:
-/// for what.
+/// Runs all blocks, together or one by one, with `bytes` of the host, which must be too few for
+/// `what`.
 fn needs_more(mut bench: Bench, bytes: u64, together: bool, what: &str) -> Report {
-    bench.host_bytes = bytes;
+    bench.setup.host_bytes = bytes;
     let found = if together { bench.run_together() } else { bench.run() };
     let report = found.unwrap_err();
     assert_eq!(report.kind, ReportKind::HostBytes, "{report}");
@@ -29,7 +33,7 @@ fn local_arrays() {
     needs_more(Bench::new(body).threads(1024), 256 * MIB, false, "local and shared memory");
     needs_more(Bench::new(body).threads(1024).blocks(16), Launch::HOST_BYTES, true, "local");
     let mut bench = Bench::new(body);
-    bench.host_bytes = 17 * MIB;
+    bench.setup.host_bytes = 17 * MIB;
     bench.run().unwrap();
 }
 
@@ -39,26 +43,26 @@ fn shared_memory_of_resident_blocks() {
     let bench = || {
         let body = "cvt.u16.u32 %h5, 1; st.shared.u8 [s], %h5; ld.shared.u8 %h6, [s];";
         let mut bench = Bench::new(body).blocks(8192).threads(1);
-        bench.dynamic_shared = 220 << 10;
-        bench.instructions = u64::MAX;
+        bench.setup.dynamic_shared = 220 << 10;
+        bench.setup.instructions = u64::MAX;
         bench
     };
     needs_more(bench(), 256 * MIB, true, "local and shared memory");
     needs_more(bench(), Launch::HOST_BYTES, true, "local and shared memory");
     // One by one they take turns in the same place.
     let mut few = bench();
-    (few.host_bytes, few.grid) = (32 * MIB, [100, 1, 1]);
+    (few.setup.host_bytes, few.setup.grid) = (32 * MIB, [100, 1, 1]);
     few.run().unwrap();
 }
 
-/// 8192 warps that each know how far the others are, and leave it for them: what they share is
-/// there once.
+/// Each of 8192 warps knows how far the others have come, and publishes it. Clocks that warps share
+/// are allocated once.
 #[test]
 fn clocks_of_many_warps() {
     let clocks = "the order of accesses by warps that run together";
     let bench = || {
         let mut bench = Bench::new("membar.gl; st.volatile.global.u32 [%rd1], 1;");
-        (bench.grid, bench.block) = ([256, 1, 1], [1024, 1, 1]);
+        (bench.setup.grid, bench.setup.block) = ([256, 1, 1], [1024, 1, 1]);
         bench
     };
     let others = 256 * bench().with(|launch, _| Ok(launch.range_bytes())).unwrap();
@@ -66,11 +70,11 @@ fn clocks_of_many_warps() {
     assert!(report.line > 0 && report.lanes > 0, "{report}");
     // A word for each warp of each clock would be 256 MB.
     let mut enough = bench();
-    enough.host_bytes = others + 16 * MIB;
+    enough.setup.host_bytes = others + 16 * MIB;
     enough.run_together().unwrap();
 }
 
-/// A thread that writes one word after the other, of which all are remembered.
+/// A thread writes one word after the other, and the emulator remembers all of them.
 #[test]
 fn words_that_blocks_share() {
     let body =
@@ -105,7 +109,7 @@ fn everything_else_that_grows() {
     let report = launch(16 * MIB).prepare(&memory).unwrap().run(0..64).unwrap_err();
     assert_eq!(report.kind, ReportKind::HostBytes);
     assert!(report.message.contains("32768 more bytes of the host for a page"), "{report}");
-    // Those that were touched are there now, and count no more.
+    // The pages that were touched are there now, and count no more.
     let report = launch(16 * MIB).prepare(&memory).unwrap().run(0..64).unwrap_err();
     assert!(report.block[0] > 20, "{report}");
 
@@ -122,7 +126,7 @@ fn everything_else_that_grows() {
     bench().run().unwrap();
 
     let mut bench = Bench::new("AGAIN: ld.global.u32 %r5, [%rd3]; bra AGAIN;");
-    (bench.host_bytes, bench.instructions) = (4 * MIB, u64::MAX);
+    (bench.setup.host_bytes, bench.setup.instructions) = (4 * MIB, u64::MAX);
     let mut trace = Trace::new(usize::MAX);
     let report = bench.with(|launch, _| launch.run_traced(0..1, &mut trace)).unwrap_err();
     assert_eq!(report.kind, ReportKind::HostBytes);
@@ -130,13 +134,13 @@ fn everything_else_that_grows() {
     assert_eq!(bench.line(report.line), "AGAIN: ld.global.u32 %r5, [%rd3]; bra AGAIN;");
 }
 
-/// What is given back is there for the next range.
+/// Memory that a range gives back is free for the next range.
 #[test]
 fn ranges_one_after_the_other_take_no_more_than_one() {
     let bench = Bench::new("st.shared.u32 [s], 1; cp.async.ca.shared.global [s+64], [%rd1], 4;");
     let mut bench = bench.blocks(1000).threads(1);
     let bytes = bench.with(|launch, _| Ok(launch.range_bytes())).unwrap();
-    bench.host_bytes = bytes + 4096;
+    bench.setup.host_bytes = bytes + 4096;
     bench.run().unwrap();
     bench
         .with(|launch, blocks| (0..blocks).try_for_each(|i| launch.run(i..i + 1).map(drop)))
@@ -144,18 +148,18 @@ fn ranges_one_after_the_other_take_no_more_than_one() {
     needs_more(bench, bytes - 1, false, "registers");
 }
 
-/// One budget for all blocks, in whatever ranges.
+/// All blocks have one budget, whatever the ranges are.
 #[test]
 fn instructions_of_all_blocks() {
     let mut bench = Bench::new("").blocks(100);
-    bench.instructions = 100 * AROUND;
+    bench.setup.instructions = 100 * AROUND;
     assert_eq!(bench.run().unwrap().instructions, 100 * AROUND);
     let by_range = |bench: &Bench| {
         bench.with(|launch, _| (0..100).try_for_each(|i| launch.run(i..i + 1).map(drop)))
     };
     by_range(&bench).unwrap();
     bench.run_together().unwrap();
-    bench.instructions -= 1;
+    bench.setup.instructions -= 1;
     for found in [bench.run().map(drop), by_range(&bench), bench.run_together().map(drop)] {
         let report = found.unwrap_err();
         assert_eq!(report.kind, ReportKind::Instructions);
@@ -165,14 +169,14 @@ fn instructions_of_all_blocks() {
         );
         assert!(report.message.contains("bound of 1199 instructions"), "{report}");
     }
-    bench.instructions = 0;
+    bench.setup.instructions = 0;
     assert_eq!(bench.run().unwrap_err().kind, ReportKind::Instructions);
 }
 
 #[test]
 fn instructions_of_ranges_on_several_cores() {
     let mut bench = Bench::new("AGAIN: bra AGAIN;").blocks(4);
-    bench.instructions = 1 << 20;
+    bench.setup.instructions = 1 << 20;
     let reports = bench.with(|launch, blocks| {
         Ok(std::thread::scope(|scope| {
             let run = |i| scope.spawn(move || launch.run(i..i + 1).unwrap_err());
@@ -194,7 +198,7 @@ fn cancelled() {
     let launch = Launch {
         cancel: Some(&flag),
         instructions: u64::MAX,
-        ..Launch::new(bench.kernel(), bench.grid, bench.block, &arguments)
+        ..Launch::new(bench.kernel(), bench.setup.grid, bench.setup.block, &arguments)
     };
     for together in [false, true] {
         let prepared = launch.prepare(&bench.memory).unwrap();
@@ -231,7 +235,7 @@ fn cancelled() {
     }
 }
 
-/// What PTX declares is refused or has its bounds before anything is allocated for it.
+/// Declarations are refused or bounded before anything is allocated for them.
 #[test]
 fn declared_sizes_near_the_ends_of_numbers() {
     let kernel = |parameters: &str, body: &str| {

@@ -3,7 +3,6 @@
 
 use crate::form::{Form, check, form, several};
 use crate::integer::{INTS, Int};
-use crate::kernel::Bench;
 use crate::values::low;
 
 pub fn forms() -> Vec<Form> {
@@ -99,27 +98,4 @@ fn words_are_multiplied_to_a_long_product() {
         [product as u64, (product >> 64) as u64]
     };
     check("a long product", &[several("madc.hi.cc.u32", text, [L, L], [L, L], product)]);
-}
-
-/// Each lane has its own flag: lanes that skip an instruction keep theirs, on any way through the
-/// code.
-#[test]
-fn lanes_keep_their_own_flags() {
-    let bench = Bench::new(
-        "and.b32 %r5, %r2, 1;
-        setp.eq.u32 %p1, %r5, 0;
-        add.cc.u32 %r6, %r5, -1;
-        @%p1 sub.cc.u32 %r6, %r5, 1;
-        setp.lt.u32 %p2, %r2, 30;
-        @%p2 bra ON;
-        add.cc.u32 %r6, 1, 1;
-        ON:
-        addc.u32 %r7, %r2, 100;
-        st.global.u32 [%rd4], %r7;",
-    );
-    bench.run().unwrap();
-    // Even lanes borrow, which is no flag; odd ones have carried; the last two have cleared it.
-    let wanted =
-        std::array::from_fn(|lane| lane as u32 + 100 + u32::from(lane < 30 && lane % 2 == 1));
-    assert_eq!(bench.words::<32>(), wanted);
 }

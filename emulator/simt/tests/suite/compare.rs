@@ -123,7 +123,7 @@ fn values(
 ) {
     let integers = crate::values::integers(kind.bits());
     let pool = if pool.is_empty() { &integers } else { pool };
-    // `.ftz` stands before both types.
+    // `.ftz` comes before both types.
     let (ftz, ty) = ty.strip_prefix("ftz.").map_or(("", ty), |ty| (".ftz", ty));
     let bits = u64::from(u32::MAX);
     let types = [("u32", W, bits), ("s32", W, bits), ("f32", W, 0x3f80_0000)];

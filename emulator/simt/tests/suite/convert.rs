@@ -1,4 +1,9 @@
-//! `cvt`: all pairs of types, roundings, saturation.
+//! `cvt`: all pairs of types, roundings and saturation.
+//!
+//! A conversion is defined here by `exact`: the operand is decoded to a number of any size, which
+//! is rounded once to the type of the result. The emulator uses the host's floating point instead,
+//! so that the two share no code. The operands are the numbers of `values`, at which conversions
+//! begin to round or to overflow. Pairs that are refused are in `cases/refusals.ptx`.
 
 use crate::exact::{self, BF16, F16, F32, F64, Format, MODES, Mode, Number};
 use crate::exact::{encode_flushed, flushed, saturated};
@@ -176,7 +181,7 @@ pub fn forms() -> Vec<Form> {
     all
 }
 
-/// What `.relu` makes of a result: +0 if it is negative.
+/// The result of `.relu`: +0 for a negative number.
 fn not_negative(bits: u64, ty: Float) -> u64 {
     if bits >> 15 & 1 == 1 && !Number::decode(bits, ty.format).is_nan() { 0 } else { bits }
 }

@@ -1,6 +1,6 @@
-//! `cp.async`: what arrives, and when.
+//! `cp.async`: what arrives. When it arrives is in `cases/copies.ptx`.
 
-use simt::{ReportKind, Trace, What};
+use simt::{Trace, What};
 
 use crate::form::Kind::{L, W};
 use crate::form::{Form, across, check};
@@ -59,32 +59,8 @@ fn copies_arrive() {
     check("copies", &forms());
 }
 
-/// Two copies in two groups; the first has arrived when at most one group is pending.
-const TWO_GROUPS: &str = "
-    mul.lo.u32 %r5, %r2, 8;
-    cp.async.ca.shared.global [%r5], [%rd3], 4;
-    cp.async.commit_group;
-    cp.async.ca.shared.global [%r5+4], [%rd3], 4;
-    cp.async.commit_group;
-";
-
 #[test]
-fn groups_arrive_in_order() {
-    let bench = Bench::new(&format!(
-        "{TWO_GROUPS}
-        cp.async.wait_group 1;
-        ld.shared.u32 %r6, [%r5];
-        cp.async.wait_group 0;
-        ld.shared.u32 %r7, [%r5+4];
-        add.u32 %r6, %r6, %r7;
-        st.global.u32 [%rd4], %r6;"
-    ));
-    bench.run().unwrap();
-    assert_eq!(bench.words::<32>(), std::array::from_fn(|i| 2 * i as u32));
-}
-
-#[test]
-fn a_trace_tells_where_copies_go() {
+fn a_trace_has_the_addresses_of_copies() {
     let bench = Bench::new(
         "mul.lo.u32 %r5, %r2, 4;
         and.b32 %r6, %r2, 1;
@@ -101,102 +77,4 @@ fn a_trace_tells_where_copies_go() {
     assert_eq!(copied.read, std::array::from_fn(|lane| 4 * (lane as u32 % 2)));
     assert_eq!(copied.from, std::array::from_fn(|lane| bench.a + 4 * lane as u64));
     assert_eq!(copied.to, std::array::from_fn(|lane| 4 * lane as u64));
-}
-
-#[test]
-fn what_has_not_been_waited_for_is_reported() {
-    let pending = |wait: &str, read: &str| {
-        let bench = Bench::new(&format!("{TWO_GROUPS}\n{wait}\n{read}"));
-        let found = bench.run();
-        let at = read.split(' ').next().unwrap();
-        let line =
-            bench.line_of(if read.contains("+4") { "[%r5+4], [%rd3]" } else { "[%r5], [%rd3]" });
-        let verb = if at.starts_with("ld") { "reads" } else { "writes" };
-        let offset = if read.contains("+4") { 4 } else { 0 };
-        let message = format!(
-            "{verb} 4 bytes at offset {offset} of shared memory, where the cp.async that lane 0 of warp 0 started \
-             at PTX line {line} has not been waited for"
-        );
-        bench.reports(found, ReportKind::Race, at, &message);
-    };
-    pending("", "ld.shared.u32 %r6, [%r5];");
-    pending("cp.async.wait_group 2;", "ld.shared.u32 %r6, [%r5];");
-    pending("cp.async.wait_group 1;", "ld.shared.u32 %r6, [%r5+4];");
-    pending("cp.async.wait_group 1;", "st.shared.u32 [%r5+4], %r6;");
-    // A barrier does not wait for copies.
-    pending("bar.sync 0;", "ld.shared.u32 %r6, [%r5];");
-}
-
-/// A thread that has nothing to copy closes its group all the same, and waits for as many as the
-/// others.
-#[test]
-fn groups_of_nothing_count() {
-    let body = "
-        setp.lt.u32 %p1, %r2, 7;
-        @%p1 cp.async.ca.shared.global [%r4], [%rd3], 4;
-        cp.async.commit_group;
-        cp.async.commit_group;
-        cp.async.wait_group 1;
-        mov.u32 %r5, 99;
-        @%p1 ld.shared.u32 %r5, [%r4];
-        st.global.u32 [%rd4], %r5;";
-    let bench = Bench::new(body);
-    bench.run().unwrap();
-    assert_eq!(bench.words::<32>(), std::array::from_fn(|i| if i < 7 { i as u32 } else { 99 }));
-    // Without the group of nothing there is none that may be left.
-    let bench = Bench::new(&body.replacen("cp.async.commit_group;", "", 1));
-    assert_eq!(bench.run().unwrap_err().kind, ReportKind::Race);
-}
-
-/// The places of a ring: taken again by the thread that has read them, and not before.
-#[test]
-fn a_place_is_copied_to_again_when_it_has_been_read() {
-    let body = "
-        cp.async.ca.shared.global [%r4], [%rd3], 4;
-        cp.async.commit_group;
-        {wait}
-        cp.async.ca.shared.global [%r4], [%rd3], 4;
-        cp.async.commit_group;
-        cp.async.wait_group 0;
-        ld.shared.u32 %r6, [%r4];
-        st.global.u32 [%rd4], %r6;";
-    let bench =
-        Bench::new(&body.replace("{wait}", "cp.async.wait_group 0;\nld.shared.u32 %r5, [%r4];"));
-    bench.run().unwrap();
-    assert_eq!(bench.words::<32>(), std::array::from_fn(|i| i as u32));
-    let bench = Bench::new(&body.replace("{wait}", ""));
-    let report = bench.run().unwrap_err();
-    assert_eq!(report.kind, ReportKind::Race);
-    let sentence = report.to_string();
-    assert!(
-        sentence.contains("copies 4 bytes at offset 0 of shared memory, where the cp.async"),
-        "{sentence}"
-    );
-}
-
-#[test]
-fn a_copy_that_is_not_in_a_group_is_not_waited_for_with_the_groups() {
-    let body = "cp.async.ca.shared.global [%r4], [%rd3], 4;\ncp.async.wait_group 0;\nld.shared.u32 %r5, [%r4];";
-    let bench = Bench::new(body);
-    assert_eq!(bench.run().unwrap_err().kind, ReportKind::Race);
-    let bench = Bench::new(&body.replace("wait_group 0", "wait_all"));
-    bench.run().unwrap();
-}
-
-/// The thread that copied has waited, but others see its data only behind a barrier.
-#[test]
-fn copies_of_other_threads_need_a_barrier_too() {
-    let body = "
-        cp.async.ca.shared.global [%r4], [%rd3], 4;
-        cp.async.wait_all;
-        {barrier}
-        xor.b32 %r5, %r4, 4;
-        ld.shared.u32 %r6, [%r5];
-        st.global.u32 [%rd4], %r6;";
-    let bench = Bench::new(&body.replace("{barrier}", "")).threads(64);
-    let found = bench.run();
-    assert_eq!(found.unwrap_err().kind, ReportKind::Race);
-    let bench = Bench::new(&body.replace("{barrier}", "bar.sync 0;")).threads(64);
-    bench.run().unwrap();
-    assert_eq!(bench.words::<64>(), std::array::from_fn(|i| i as u32 ^ 1));
 }

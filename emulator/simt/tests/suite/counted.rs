@@ -1,97 +1,14 @@
-//! What `Counters` say of kernels that were counted by hand.
+//! Sectors of global accesses, and counters of ranges of blocks. Kernels that were counted by hand
+//! are in `cases/counters.ptx`.
 
 use std::collections::BTreeSet;
 
-use simt::{Access, Class, Counters, Site};
+use simt::{Access, Counters, Site};
 
-use crate::kernel::{AROUND, Bench};
+use crate::kernel::Bench;
 
 fn count(bench: &Bench) -> Counters {
     bench.run().unwrap_or_else(|report| panic!("{report}"))
-}
-
-/// Ten rounds of a loop; half of the lanes add.
-const LOOP: &str = "
-    mov.u32 %r5, 0;
-    setp.lt.u32 %p1, %r2, 16;
-    mov.f32 %f1, 0f3F800000;
-    AGAIN:
-    @%p1 add.rn.f32 %f1, %f1, %f1;
-    add.u32 %r5, %r5, 1;
-    setp.lt.u32 %p2, %r5, 10;
-    @%p2 bra AGAIN;
-    st.shared.u32 [%r4], %r5;
-    ex2.approx.f32 %f2, %f1;
-    bar.sync 0;
-    @!%p1 membar.gl;
-    shfl.sync.bfly.b32 %r6, %r5, 1, 31, -1;
-    @%p9 ld.global.u32 %r6, [%rd4];
-    st.global.f32 [%rd4], %f1;
-";
-
-#[test]
-fn a_kernel_counted_by_hand() {
-    let counters = count(&Bench::new(LOOP));
-    let executed = AROUND + 3 + 10 * 4 + 7;
-    assert_eq!(counters.instructions, executed);
-    // Half of the lanes are missing in ten additions and a fence, all in the last branch and a
-    // load.
-    assert_eq!(counters.thread_instructions, 32 * executed - 16 * (10 + 1) - 32 - 32);
-    let classes = [
-        (Class::Float, 10),
-        // Around: three moves of special registers and an address, and six of arithmetic.
-        (Class::Integer, 9 + 3 + 2 * 10),
-        (Class::Special, 1),
-        (Class::Control, 10 + 1),
-        (Class::Barrier, 1),
-        (Class::Shuffle, 1),
-        (Class::Parameter, 2),
-        (Class::Global, 2),
-        (Class::Shared, 1),
-        (Class::Atomic, 1),
-    ];
-    assert_eq!(counters.classes, classes.into_iter().collect());
-    assert_eq!((counters.barriers, counters.divergent_branches, counters.blocks), (1, 0, 1));
-    // The load whose guard held nowhere is no request.
-    assert_eq!(counters.requests(Access::GlobalLoad), 0);
-    assert_eq!(counters.requests(Access::GlobalStore), 1);
-}
-
-#[test]
-fn warps_that_are_not_full_and_several_blocks() {
-    // Two warps, of 32 lanes and of 8, in each of three blocks.
-    let body = "st.global.u32 [%rd4], %r1; bar.sync 0;";
-    let counters = count(&Bench::new(body).threads(40).blocks(3));
-    assert_eq!(counters.instructions, 3 * 2 * (AROUND + 2));
-    assert_eq!(counters.thread_instructions, 3 * 40 * (AROUND + 2));
-    assert_eq!((counters.barriers, counters.blocks), (3, 3));
-    let [site] = &counters.sites[..] else { panic!("{:?}", counters.sites) };
-    assert_eq!((site.requests, site.bytes), (6, 3 * 40 * 4));
-    // Blocks begin 160 bytes apart, on a border of sectors: four sectors and one.
-    assert_eq!(site.sectors, 3 * 5);
-    assert_eq!((site.wavefronts, site.conflicts), (0, 0));
-}
-
-/// What only becomes zero is not asked of memory: half of a warp's lanes copy, of these half two
-/// bytes of four; then none.
-#[test]
-fn copies_of_nothing_are_no_requests() {
-    let body = "
-        setp.lt.u32 %p1, %r2, 8;
-        setp.lt.u32 %p2, %r2, 16;
-        selp.b32 %r5, 2, 0, %p2;
-        selp.b32 %r5, 4, %r5, %p1;
-        add.u32 %r6, %r3, %r4;
-        cp.async.ca.shared.global [%r6], [%rd3], 4, %r5;
-        mov.u32 %r7, 0;
-        cp.async.ca.shared.global [%r6+1024], [%rd3], 4, %r7;
-        cp.async.wait_all;
-    ";
-    let counters = count(&Bench::new(body));
-    let bytes: u64 = counters.sites.iter().map(|site| site.bytes).sum();
-    let (requests, sectors) =
-        (counters.requests(Access::CopyAsync), counters.sectors(Access::CopyAsync));
-    assert_eq!((requests, sectors, bytes), (1, 2, 8 * 4 + 8 * 2));
 }
 
 fn only(counters: &Counters, access: Access) -> &Site {
@@ -149,86 +66,23 @@ fn sectors_of_global_accesses() {
     }
 }
 
-/// Lanes so many words apart, the passes that the access takes, and those among them that conflicts
-/// cost.
-#[test]
-fn bank_conflicts_of_shared_accesses() {
-    let rows = [
-        ("b32", "%r5", 4, 1, (1, 0)),
-        ("b32", "%r5", 4, 0, (1, 0)),
-        ("b32", "%r5", 4, 2, (2, 1)),
-        ("b32", "%r5", 4, 3, (1, 0)),
-        ("b32", "%r5", 4, 4, (4, 3)),
-        ("b32", "%r5", 4, 31, (1, 0)),
-        ("b32", "%r5", 4, 32, (32, 31)),
-        ("b64", "%rd5", 8, 2, (2, 0)),
-        ("b64", "%rd5", 8, 4, (4, 2)),
-        ("v4.b32", "{%r5, %r5, %r5, %r5}", 16, 4, (4, 0)),
-        ("v4.b32", "{%r5, %r5, %r5, %r5}", 16, 8, (8, 4)),
-        ("v4.b32", "{%r5, %r5, %r5, %r5}", 16, 20, (4, 0)),
-        ("v2.b64", "{%rd5, %rd5}", 16, 32, (32, 28)),
-    ];
-    for (shape, value, bytes, words, wanted) in rows {
-        let body = format!(
-            "mov.u32 %r5, 7;
-            mov.u64 %rd5, 7;
-            mul.lo.u32 %r6, %r2, {};
-            st.shared.{shape} [%r6], {value};
-            bar.sync 0;
-            ld.shared.{shape} {value}, [%r6];",
-            4 * words
-        );
-        let counters = count(&Bench::new(&body));
-        for access in [Access::SharedStore, Access::SharedLoad] {
-            let site = only(&counters, access);
-            assert_eq!((site.wavefronts, site.conflicts), wanted, "{body}");
-            assert_eq!((site.requests, site.bytes, site.sectors), (1, 32 * bytes, 0));
-        }
-    }
-}
-
-#[test]
-fn kinds_of_sites() {
-    let bench = Bench::new(
-        "ld.global.u32 %r5, [%rd3];
-        st.shared.u32 [%r4], %r5;
-        atom.shared.add.u32 %r6, [%r4], 1;
-        ld.shared.u32 %r6, [%r4];
-        st.local.u32 [l], %r6;
-        ld.local.u32 %r6, [l];
-        st.global.u32 [%rd4], %r6;
-        red.global.add.u32 [%rd4], 1;
-        st.u32 [%rd4], %r6;
-        cp.async.ca.shared.global [%r4+128], [%rd3], 4;
-        cp.async.wait_all;",
-    );
-    let counters = count(&bench);
-    let found: Vec<(&str, Access)> =
-        counters.sites.iter().map(|site| (&*site.opcode, site.access)).collect();
-    let wanted = [
-        ("ld.global.u32", Access::GlobalLoad),
-        ("st.shared.u32", Access::SharedStore),
-        ("atom.shared.add.u32", Access::SharedAtomic),
-        ("ld.shared.u32", Access::SharedLoad),
-        ("st.local.u32", Access::LocalStore),
-        ("ld.local.u32", Access::LocalLoad),
-        ("st.global.u32", Access::GlobalStore),
-        ("red.global.add.u32", Access::GlobalAtomic),
-        ("st.u32", Access::Generic),
-        ("cp.async.ca.shared.global", Access::CopyAsync),
-    ];
-    assert_eq!(found, wanted);
-    for site in &counters.sites {
-        assert!(bench.line(site.line).starts_with(&*site.opcode), "{site:?}");
-        assert_eq!((site.requests, site.bytes), (1, 128), "{site:?}");
-    }
-}
-
-/// The sum of the counters of ranges is that of the whole, in any cut.
+/// The counters of ranges add up to those of the whole launch, however it is cut.
 #[test]
 fn ranges_add_up() {
-    let body = format!("{LOOP} setp.lt.u32 %p3, %r1, 70; @%p3 ret; st.shared.u32 [%r4], %r5;");
-    let bench = Bench::new(&body).threads(32).blocks(5);
+    let body = "mov.u32 %r5, 0;
+        AGAIN:
+        @%p1 add.rn.f32 %f1, %f1, %f1;
+        add.u32 %r5, %r5, 1;
+        setp.lt.u32 %p2, %r5, 10;
+        @%p2 bra AGAIN;
+        st.shared.u32 [%r4], %r5;
+        bar.sync 0;
+        shfl.sync.bfly.b32 %r6, %r5, 1, 31, -1;
+        st.global.f32 [%rd4], %f1;
+        setp.lt.u32 %p3, %r1, 70;
+        @%p3 ret;
+        st.shared.u32 [%r4], %r5;";
+    let bench = Bench::new(body).threads(32).blocks(5);
     let whole = count(&bench);
     assert_eq!((whole.divergent_branches, whole.blocks), (0, 5));
     assert_eq!(whole.sites.last().unwrap().requests, 3);
@@ -246,4 +100,31 @@ fn ranges_add_up() {
     }
     // Run together they execute the same.
     assert_eq!(bench.run_together().unwrap(), whole);
+}
+
+/// Lines that are printed come in the order of the blocks, whatever the order of the ranges is.
+#[test]
+fn printed_lines_of_ranges_are_in_the_order_of_the_blocks() {
+    let source = crate::kernel::source(
+        ".local .align 4 .b8 args[4]; .param .b64 p0; .param .b64 p1; .param .b32 r;
+        mov.u32 %r6, %ctaid.x; st.local.u32 [args], %r6;
+        mov.u64 %rd5, format; cvta.global.u64 %rd5, %rd5;
+        mov.u64 %rd6, args; cvta.local.u64 %rd6, %rd6;
+        st.param.b64 [p0], %rd5; st.param.b64 [p1], %rd6;
+        call.uni (r), vprintf, (p0, p1);",
+    );
+    let declarations = ".extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 a);
+        .global .align 1 .b8 format[] = {37, 100, 0};";
+    let bench = Bench::of(&source.replacen(".visible", &format!("{declarations}.visible"), 1));
+    let parts = bench.threads(34).blocks(5).with(|launch, _| {
+        let mut counters = launch.run(3..5)?;
+        counters += &launch.run(0..3)?;
+        Ok(counters)
+    });
+    let printed = parts.unwrap().printed;
+    let places: Vec<(u64, u32, u32)> =
+        printed.iter().map(|line| (line.block, line.warp, line.lane)).collect();
+    let wanted = (0..5).flat_map(|block| (0..34).map(move |i| (block, i / 32, i % 32)));
+    assert_eq!(places, wanted.collect::<Vec<_>>());
+    assert!(printed.iter().all(|line| line.text == line.block.to_string()));
 }

@@ -1,5 +1,5 @@
-//! What kernels take, of sources that the emulator need not be able to run. What is valid, and
-//! where each parameter lies, is as ptxas 12.9 has it for sm_90.
+//! The parameters of kernels in any PTX, also of kernels that the emulator does not run. ptxas 12.9
+//! for sm_90 decides which declarations are valid, and at which offset each parameter is.
 
 use simt::{Declarations, Module, ParseError};
 
@@ -125,7 +125,7 @@ fn what_is_no_ptx_is_refused() {
         ("\n.target sm_90", 2, "PTX begins with `.version`"),
         (".version 8", 1, "a version was expected, not `8`"),
         (".version \"8.0\"", 1, "a version was expected, not \"8.0\""),
-        // Of which ptxas takes the parameters from the body, for any GPU.
+        // Here ptxas takes the parameters from the body, for any GPU.
         (
             ".version 1.3\n.target sm_13\n.entry k { .param .u64 x; exit; }",
             1,

@@ -1,5 +1,9 @@
-//! Floating point by integers as long as they need to be: the IEEE 754 operations in every
-//! rounding, from their definition and nothing else.
+//! Floating point by integers of any length: the IEEE 754 operations in every rounding, from their
+//! definition and nothing else.
+//!
+//! The emulator computes with the host's floating point where it can. So an error that both make
+//! would show nowhere, unless the definition is written a second time without any of it. The tests
+//! at the end compare it with the host, where the host has the operation.
 
 use std::cmp::Ordering;
 
@@ -31,7 +35,7 @@ pub const MODES: [(&str, Mode); 4] =
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Natural(Vec<u32>);
 
-/// A number, or what is none.
+/// A number, an infinity or NaN.
 #[derive(Debug, Clone)]
 pub enum Number {
     Nan,
@@ -258,7 +262,7 @@ impl Number {
         matches!(self, Number::Finite { size, .. } if size.is_zero())
     }
 
-    /// How two numbers compare; `None` if one is NaN. Zeros are equal.
+    /// Compares two numbers; `None` if one is NaN. Zeros are equal.
     pub fn order(&self, other: &Number) -> Option<Ordering> {
         if self.is_nan() || other.is_nan() {
             return None;
@@ -398,7 +402,7 @@ pub fn root(a: &Number) -> Number {
     }
 }
 
-/// Whether two values of a format are the same number: bits, or both NaN.
+/// Returns whether two values of a format have the same bits or are both NaN.
 pub fn same(a: u64, b: u64, format: Format) -> bool {
     a == b || Number::decode(a, format).is_nan() && Number::decode(b, format).is_nan()
 }
@@ -419,7 +423,7 @@ pub fn same_f64(a: u64, b: u64) -> bool {
     same(a, b, F64)
 }
 
-/// What `.ftz` makes of an operand or a result: a zero of its sign, if it is subnormal.
+/// The operand or result of `.ftz`: a zero of its sign if it is subnormal.
 pub fn flushed(bits: u64, format: Format) -> u64 {
     let Format { fraction, exponent } = format;
     let field = bits >> fraction & ((1 << exponent) - 1);
@@ -440,7 +444,7 @@ pub fn encode_flushed(number: &Number, format: Format, mode: Mode) -> u64 {
     }
 }
 
-/// What `.sat` makes of a result: between +0 and 1, and +0 of what is no number.
+/// The result of `.sat`: between +0 and 1, and +0 for NaN.
 pub fn saturated(bits: u64, format: Format) -> u64 {
     let one = ((1 << (format.exponent - 1)) - 1) << format.fraction;
     match Number::decode(bits, format) {

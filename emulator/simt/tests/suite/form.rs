@@ -1,10 +1,16 @@
 //! A row of the table of instructions, and the kernel that tries it on all its operands.
+//!
+//! A row has the text of an instruction, the values for its operands, and a function that computes
+//! its results from them without the emulator. The kernel loads a tuple of operands in every
+//! thread, executes the instruction, and stores the results. The families have the rows, and each
+//! has a test that checks all of them; `coverage` compares the opcodes of all rows with the
+//! parser's.
 
 use simt::{Launch, Memory, Module};
 
 use crate::values::{Random, integers, low};
 
-/// A class of registers: a predicate, or so many bits.
+/// A class of registers: predicates, or 16, 32 or 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     P,
@@ -44,17 +50,16 @@ impl Kind {
     }
 }
 
-/// What a lane's registers must hold: of the values of all lanes of its warp, and its number.
+/// The results that a lane must have, given the operands of all lanes of its warp and its number.
 type Wanted = Box<dyn Fn(&[Vec<u64>], usize) -> Vec<u64>>;
 
-/// An instruction, the registers that it takes, and what it must give.
+/// An instruction, the registers that it takes, and the results that it must have.
 pub struct Form {
-    /// What it counts as: the opcode with its modifiers.
+    /// The opcode with its modifiers, as `coverage` counts it.
     pub opcode: String,
-    /// `{d} {e} {f} {g}` stand for its results, `{1} {2} …` for what it reads. `%rd30`, `%rd31`,
-    /// `%rd32`, `%rd33` are the generic addresses of 32 bytes of the thread's own in global, shared
-    /// and local memory, and the address in the global space; `%r31` and `l` are the places of the
-    /// last two in their spaces.
+    /// `{d} {e} {f} {g}` are its results and `{1} {2} …` its operands. Each thread has 32 bytes in
+    /// global, shared and local memory: their generic addresses are `%rd30`, `%rd31` and `%rd32`,
+    /// and their addresses in the spaces are `%rd33`, `%r31` and `l`.
     text: String,
     results: Vec<Kind>,
     operands: Vec<Kind>,
@@ -62,12 +67,12 @@ pub struct Form {
     most: usize,
     wanted: Wanted,
     same: fn(u64, u64) -> bool,
-    /// Whether it is one instruction that can also be tried with a guard and with its result in an
-    /// operand's register.
+    /// True if it is one instruction, which can also be tried with a guard and with its result in
+    /// an operand's register.
     single: bool,
 }
 
-/// A row: an instruction with one result, of which each lane's is a function of its operands alone.
+/// A row: an instruction with one result, which depends on the lane's operands alone.
 pub fn form<const N: usize>(
     opcode: &str,
     result: Kind,
@@ -117,7 +122,7 @@ pub fn across<const N: usize, const M: usize>(
 }
 
 impl Form {
-    /// This form with another text, for operands that are written in another way.
+    /// With another text, for operands that are written in another way.
     pub fn written(mut self, text: &str) -> Form {
         self.text = text.to_string();
         self
@@ -136,7 +141,7 @@ impl Form {
         self
     }
 
-    /// With at most so many tuples of operands.
+    /// With at most this number of tuples of operands.
     pub fn at_most(mut self, tuples: usize) -> Form {
         self.most = tuples;
         self
@@ -148,8 +153,7 @@ impl Form {
         self
     }
 
-    /// All tuples of the pools' values if there are few, else some at random; a whole number of
-    /// blocks.
+    /// All tuples of the pools' values if they are few, else some at random, up to whole blocks.
     fn tuples(&self) -> Vec<Vec<u64>> {
         let product = self.pools.iter().fold(1_usize, |n, pool| n.saturating_mul(pool.len()));
         let mut random = Random(product as u64);
@@ -189,8 +193,8 @@ impl Form {
         (0..count).map(|i| tuples[i % tuples.len()].clone()).collect()
     }
 
-    /// The kernels that try it: the instruction as it is, into the registers of its operands, and
-    /// under a guard.
+    /// The kernels that try it: the instruction by itself, with its result in the registers of its
+    /// operands, and under a guard.
     fn variants(&self) -> Vec<Variant> {
         let mut variants = vec![Variant::Plain];
         if self.single {
@@ -201,7 +205,7 @@ impl Form {
         variants
     }
 
-    /// Runs it and returns what was wrong.
+    /// Runs it and returns the first wrong result.
     pub fn check(&self) -> Result<(), String> {
         let tuples = self.tuples();
         let warps = tuples.chunks(32);
@@ -240,7 +244,7 @@ impl Form {
                 P => format!(
                     "ld.global.u32 %r20, [%rd20+{offset}];\nsetp.ne.u32 {register}, %r20, 0;\n"
                 ),
-                // What lies above a 16-bit value must not matter: with its sign there is something.
+                // The bits above a 16-bit value must not matter, so its sign fills them.
                 H => format!("ld.global.s16 {register}, [%rd20+{offset}];\n"),
                 W => format!("ld.global.b32 {register}, [%rd20+{offset}];\n"),
                 L => format!("ld.global.b64 {register}, [%rd20+{offset}];\n"),
@@ -325,9 +329,9 @@ impl Form {
 
 /// Threads of a block.
 const THREADS: u32 = 128;
-/// Bytes of each thread's own.
+/// The bytes of memory that each thread has for itself.
 const SCRATCH: u32 = 32;
-/// What a register holds that a guarded instruction leaves alone.
+/// The value of a register that a guarded instruction must not write.
 const UNTOUCHED: u64 = 0x5a5a_5a5a_5a5a_5a5b;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -337,14 +341,14 @@ enum Variant {
     Guarded,
 }
 
-/// Whether a pool means any value of its kind, so that random ones belong to it: it is longer than
-/// a list of special cases.
+/// Returns whether random values belong to a pool. They do unless it is a short list of special
+/// cases.
 fn is_open(pool: &[u64], kind: Kind) -> bool {
     kind == P || pool.len() > 24
 }
 
-/// Runs a form's kernel: a tuple of operands for each of so many threads, `results` values from
-/// each.
+/// Runs a form's kernel with a tuple of operands for each of `threads`, and returns `results`
+/// values of each.
 fn run(
     source: &str,
     tuples: &[u8],
@@ -360,7 +364,7 @@ fn run(
         memory.fill(address, bytes as u64, 0).map_err(|error| error.to_string())?;
         Ok::<u64, String>(address)
     };
-    // Of a form without operands there is an address, too.
+    // A form without operands has an address, too.
     let inputs = allocate("inputs", tuples.len().max(8 * threads))?;
     let outputs = allocate("outputs", 8 * results * threads)?;
     let scratch = allocate("scratch", SCRATCH as usize * threads)?;

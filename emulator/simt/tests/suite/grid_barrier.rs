@@ -1,4 +1,4 @@
-//! `cooperative_groups`' barrier of a grid, as NVRTC compiles it from NVIDIA's headers.
+//! The barrier of a grid of `cooperative_groups`, as NVRTC compiles it from NVIDIA's headers.
 
 use simt::{
     Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind, Stepper, Trace,
@@ -11,7 +11,7 @@ fn module(source: &str) -> Module {
     Module::parse(source).and_then(Module::complete).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The bytes of two buffers' addresses and a number, as far as the kernel takes them.
+/// The bytes of two buffers' addresses and a number, cut to what the kernel takes.
 fn arguments(kernel: &Kernel, values: u64, out: u64, number: u32) -> Vec<u8> {
     let mut bytes = [values.to_le_bytes(), out.to_le_bytes()].concat();
     bytes.extend(number.to_le_bytes());
@@ -50,7 +50,7 @@ fn all_blocks_have_come_before_one_goes_on() {
                 let launch = Launch::new(kernel, grid, block, &arguments);
                 let wanted: Vec<u32> =
                     (0..threads).map(|i| (i + 33) % threads + rounds - 1).collect();
-                // Of an odd number of barriers the next launch finds nothing.
+                // An odd number of barriers leaves nothing for the next launch.
                 for _ in 0..2 {
                     let counters = together(&launch.prepare(&memory).unwrap());
                     let counters = counters.unwrap_or_else(|report| panic!("{report}"));
@@ -108,9 +108,9 @@ fn a_launch_that_is_not_cooperative_has_none() {
     }
 }
 
-/// And it is said how many have come; the launch after it finds nothing of that.
+/// The report has the number of blocks that have come. The next launch finds nothing of it.
 #[test]
-fn a_block_that_does_not_come_is_waited_for_in_vain() {
+fn a_block_that_does_not_come_is_reported() {
     for source in SOURCES {
         let module = module(source);
         let kernel = module.kernel("skips").unwrap();
@@ -158,7 +158,7 @@ fn a_grid_that_does_not_fit_is_refused() {
     );
 }
 
-/// Each has a barrier of its own.
+/// Each launch has its own barrier.
 #[test]
 fn launches_beside_each_other_do_not_wait_for_each_other() {
     let module = module(SOURCES[0]);
@@ -180,7 +180,7 @@ fn launches_beside_each_other_do_not_wait_for_each_other() {
 
 /// The other words of the environment are 0, cooperative or not.
 #[test]
-fn there_is_nothing_else_in_the_environment() {
+fn other_words_of_the_environment_are_zero() {
     let reads: String = (0..32)
         .filter(|i| ![1, 2].contains(i))
         .map(|i| format!("mov.u32 %r2, %envreg{i}; or.b32 %r1, %r1, %r2;\n"))
@@ -205,7 +205,7 @@ fn there_is_nothing_else_in_the_environment() {
     together(&launch.prepare(&memory).unwrap()).unwrap();
     let [rest, high, low] = words(&memory, out, 3)[..] else { panic!() };
     assert_eq!(rest, 0);
-    // Where eight bytes are that are the grid's.
+    // The address of eight bytes that belong to the grid.
     let workspace = u64::from(high) << 32 | u64::from(low);
     assert_eq!(words(&memory, workspace, 2), [8, 0]);
 }

@@ -1,5 +1,9 @@
 //! `f16` and `bf16`, alone and in pairs: arithmetic with one rounding, minimum and maximum, signs,
 //! comparisons.
+//!
+//! A result is defined by `exact`, rounded once from the exact number. It must not be rounded to
+//! `f32` on the way, which the last test tries with operands that lie between two halves.
+//! Conversions are in `convert`.
 
 use crate::compare::{COMPARISONS, Holds, LOGIC, NAN, UNORDERED};
 use crate::exact::{
@@ -20,7 +24,7 @@ struct Half {
 }
 
 const SIGN: u64 = 1 << 15;
-/// What results are that are not numbers.
+/// The NaN that results have.
 const CANONICAL: u64 = 0x7fff;
 
 const HALVES: [Half; 6] = [
@@ -85,7 +89,7 @@ impl Half {
         numbers.into_iter().chain(integers).collect()
     }
 
-    /// A row of an instruction on so many operands, which does the same with each half.
+    /// A row of an instruction on `N` operands, which does the same with each half.
     fn row<const N: usize>(self, opcode: &str, wanted: impl Fn([u64; N]) -> u64 + 'static) -> Form {
         let opcode = format!("{opcode}.{}", self.name);
         let form = if self.pair {
@@ -163,7 +167,7 @@ fn signs(all: &mut Vec<Form>, ty: Half) {
     }
 }
 
-/// `setp`: of a pair each half has a predicate of its own.
+/// `setp`: each half of a pair has its own predicate.
 fn comparisons(all: &mut Vec<Form>, ty: Half) {
     let pool = ty.pool();
     let shift = move |upper: usize| 16 * upper as u64;

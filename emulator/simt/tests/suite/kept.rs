@@ -1,12 +1,12 @@
-//! The emulator keeps registers and shared memory of blocks that have run, for those that come
-//! later: which find nothing of it.
+//! The emulator reuses the registers and shared memory of blocks that have run. Later blocks must
+//! find nothing in them.
 
 use simt::{Counters, Report, ReportKind};
 
 use crate::kernel::Bench;
 
-/// Writes words of shared memory, and leaves without waiting for a copy; all lanes read a word, and
-/// barriers are passed.
+/// Writes words of shared memory, reads a word in all lanes, passes barriers, and leaves without
+/// waiting for a copy.
 const LEAVES: &str = "st.shared.u32 [s], 1; ld.shared.u32 %r5, [s]; bar.sync 0; bar.warp.sync 1;
     cp.async.ca.shared.global [s+16], [%rd1], 16;";
 
@@ -20,13 +20,13 @@ const WAYS: [Way; 3] = [Bench::run, Bench::run_together, |bench| {
 /// A second bench, on the memory of the first.
 fn after(first: &mut Bench, body: &str) -> Bench {
     let mut second = Bench::new(body);
-    // Buffers lie at the same addresses.
+    // Buffers have the same addresses.
     std::mem::swap(&mut first.memory, &mut second.memory);
     second
 }
 
 #[test]
-fn a_later_block_reads_nothing_of_an_earlier_ones() {
+fn a_later_block_reads_nothing_of_an_earlier_block() {
     let others = "mov.u32 %r20, %ctaid.x; setp.ne.u32 %p1, %r20, 0;";
     for at in [0, 16] {
         let read = format!("ld.shared.u32 %r6, [s+{at}];");
@@ -43,7 +43,7 @@ fn a_later_block_reads_nothing_of_an_earlier_ones() {
 }
 
 #[test]
-fn a_later_launch_reads_nothing_of_an_earlier_ones() {
+fn a_later_launch_reads_nothing_of_an_earlier_launch() {
     for (dynamic_shared, read) in [
         (0, "ld.shared.u32 %r5, [s]; st.global.u32 [%rd4], %r5;"),
         // More memory than the earlier one has, and cells of another size.
@@ -61,17 +61,17 @@ fn a_later_launch_reads_nothing_of_an_earlier_ones() {
             let mut first = Bench::new(LEAVES).threads(1).blocks(3);
             way(&first).unwrap();
             let mut second = after(&mut first, read);
-            second.dynamic_shared = dynamic_shared;
+            second.setup.dynamic_shared = dynamic_shared;
             let report = way(&second).unwrap_err();
             assert_eq!(report.kind, ReportKind::Uninitialized, "{report}");
         }
     }
 }
 
-/// No access of a block is in the way of a later one's; whatever a launch finds and counts, it
-/// finds and counts again.
+/// Accesses of a block do not race with those of a later block, and a launch that is repeated has
+/// the same counters or the same report.
 #[test]
-fn every_launch_is_as_the_first() {
+fn every_launch_is_like_the_first() {
     let write = "st.shared.u32 [%r3], %r2; cp.async.ca.shared.global [s+256], [%rd1], 16; cp.async.wait_all;";
     let bodies = [
         LEAVES,

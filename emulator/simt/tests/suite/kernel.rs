@@ -1,16 +1,19 @@
-//! A short way from a few lines of PTX to a launch.
+//! A short way from a few lines of PTX to a launch, for the suite and for the files of cases.
 
-use simt::{Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind, Stepper};
+use simt::{
+    Counters, Kernel, Launch, Memory, Module, ParseError, Prepared, Report, ReportKind, Stepper,
+};
+
+/// The first lines of a module.
+pub const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
 /// A kernel `k` with pointers `a` and `b` as parameters, in `%rd1` and `%rd2`; the thread's number
 /// in the grid in `%r1` and in the block in `%r2`; `%rd3` and `%rd4` are `a` and `b` plus four
-/// bytes for each thread of the grid. Registers from 5 on are the body's.
+/// bytes for each thread of the grid. `%r3` is the address of shared memory, `%r4` four times
+/// `%r2`. Registers from 5 on are the body's.
 pub fn source(body: &str) -> String {
     format!(
-        "
-        .version 8.0
-        .target sm_80
-        .address_size 64
+        "{HEAD}
         .visible .entry k(.param .u64 a, .param .u64 b)
         {{
             .reg .pred %p<20>;
@@ -41,71 +44,82 @@ pub fn source(body: &str) -> String {
 /// Instructions that [`source`] puts before and after the body.
 pub const AROUND: u64 = 12;
 
-/// A module of one kernel `k` and a memory with two buffers, of which `b` is never written by the
-/// host.
+/// A kernel `k`, a memory with two buffers of which the host fills only `a`, and a launch.
 pub struct Bench {
     source: String,
     module: Module,
     pub memory: Memory,
     pub a: u64,
     pub b: u64,
+    pub setup: Setup,
+}
+
+/// The sizes and bounds of the launch of a [`Bench`].
+#[derive(Clone)]
+pub struct Setup {
     pub grid: [u32; 3],
     pub block: [u32; 3],
     pub dynamic_shared: u32,
     pub instructions: u64,
     pub host_bytes: u64,
+    /// The number of bytes of `b` that are zero before the launch. Nothing has written the others.
+    pub zeros: u64,
 }
 
-/// Bytes of each buffer of a [`Bench`].
+impl Default for Setup {
+    /// One block of a warp.
+    fn default() -> Setup {
+        Setup {
+            grid: [1; 3],
+            block: [32, 1, 1],
+            dynamic_shared: 0,
+            instructions: 1 << 22,
+            host_bytes: Launch::HOST_BYTES,
+            zeros: 0,
+        }
+    }
+}
+
+/// The number of bytes of each buffer of a [`Bench`].
 pub const BYTES: u64 = 4096;
 
-/// A memory with the buffers of a [`Bench`] as they are at first, and their addresses.
-fn buffers() -> (Memory, u64, u64) {
+/// A memory with the buffers of a [`Bench`] before the launch, and their addresses.
+fn buffers(zeros: u64) -> (Memory, u64, u64) {
     let memory = Memory::new(1 << 30);
     let a = memory.allocate("inputs", BYTES).unwrap();
     let b = memory.allocate("outputs", BYTES).unwrap();
     let words: Vec<u8> = (0..BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
     memory.write(a, &words).unwrap();
+    memory.fill(b, zeros, 0).unwrap();
     (memory, a, b)
 }
 
 impl Bench {
-    /// One block of a warp. `a` holds 0, 1, 2, … as 32-bit words; `b` is never written.
+    /// One block of a warp that runs the body of [`source`]. `a` holds 0, 1, 2, … as 32-bit words;
+    /// `b` is never written.
     pub fn new(body: &str) -> Bench {
         Bench::of(&source(body))
     }
 
-    /// One block of a warp, for the kernel `k` of a whole module. `a` holds 0, 1, 2, … as 32-bit
-    /// words; `b` is never written.
+    /// The same for the kernel `k` of a whole module.
     pub fn of(source: &str) -> Bench {
-        let module = Module::parse(source)
-            .and_then(Module::complete)
-            .unwrap_or_else(|error| panic!("{error}\n{source}"));
-        let (memory, a, b) = buffers();
-        let (grid, block, source) = ([1; 3], [32, 1, 1], source.to_string());
-        let (instructions, host_bytes) = (1 << 22, Launch::HOST_BYTES);
-        let dynamic_shared = 0;
-        Bench {
-            source,
-            module,
-            memory,
-            a,
-            b,
-            grid,
-            block,
-            dynamic_shared,
-            instructions,
-            host_bytes,
-        }
+        Bench::parse(source, Setup::default()).unwrap_or_else(|error| panic!("{error}\n{source}"))
+    }
+
+    /// A launch of the kernel `k` of a module, unless a kernel of the module is refused.
+    pub fn parse(source: &str, setup: Setup) -> Result<Bench, ParseError> {
+        let module = Module::parse(source).and_then(Module::complete)?;
+        let (memory, a, b) = buffers(setup.zeros);
+        Ok(Bench { source: source.to_string(), module, memory, a, b, setup })
     }
 
     pub fn threads(mut self, threads: u32) -> Bench {
-        self.block = [threads, 1, 1];
+        self.setup.block = [threads, 1, 1];
         self
     }
 
     pub fn blocks(mut self, blocks: u32) -> Bench {
-        self.grid = [blocks, 1, 1];
+        self.setup.grid = [blocks, 1, 1];
         self
     }
 
@@ -113,19 +127,19 @@ impl Bench {
         self.module.kernel("k").unwrap()
     }
 
-    pub fn arguments(&self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.a.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.b.to_le_bytes());
+    /// The addresses of `a` and `b`, or the part of them that the kernel takes.
+    pub fn arguments(&self) -> Vec<u8> {
+        let mut bytes = [self.a.to_le_bytes(), self.b.to_le_bytes()].concat();
+        bytes.truncate(self.kernel().param_bytes() as usize);
         bytes
     }
 
-    fn launch<'a>(&'a self, arguments: &'a [u8]) -> Launch<'a> {
+    pub fn launch<'a>(&'a self, arguments: &'a [u8]) -> Launch<'a> {
         Launch {
-            dynamic_shared: self.dynamic_shared,
-            instructions: self.instructions,
-            host_bytes: self.host_bytes,
-            ..Launch::new(self.kernel(), self.grid, self.block, arguments)
+            dynamic_shared: self.setup.dynamic_shared,
+            instructions: self.setup.instructions,
+            host_bytes: self.setup.host_bytes,
+            ..Launch::new(self.kernel(), self.setup.grid, self.setup.block, arguments)
         }
     }
 
@@ -148,13 +162,24 @@ impl Bench {
         self.with(|launch, blocks| launch.run_together(0..blocks, None))
     }
 
-    /// Runs it on buffers of its own, to be gone through by instructions.
-    pub fn gone_through(&self, together: bool) -> Result<Counters, Report> {
+    /// Runs the kernel by instructions on new buffers, goes back to the middle and to the end
+    /// again. Returns the words of `b` as well.
+    pub fn stepped(&self, together: bool) -> Result<(Counters, Vec<u32>), Report> {
         let arguments = self.arguments();
-        Stepper::new(self.launch(&arguments), buffers().0, together)?.result().clone()
+        let (memory, _, b) = buffers(self.setup.zeros);
+        let mut stepper = Stepper::new(self.launch(&arguments), memory, together)?;
+        let counters = stepper.result().clone()?;
+        stepper.seek(stepper.len() / 2);
+        if let Some(step) = stepper.steps().get(stepper.position()) {
+            let paths = stepper.warps().into_iter().flat_map(|warp| warp.paths);
+            assert!(paths.into_iter().any(|path| path.pc == step.pc));
+        }
+        stepper.seek(stepper.len());
+        assert_eq!(stepper.counters(), counters);
+        Ok((counters, words(stepper.memory(), b)))
     }
 
-    /// What stands in a line of the PTX.
+    /// The text of a line of the PTX.
     pub fn line(&self, number: u32) -> &str {
         self.source.lines().nth(number as usize - 1).unwrap_or("").trim()
     }
@@ -167,27 +192,27 @@ impl Bench {
         at: &str,
         message: &str,
     ) -> Report {
-        let report = match found {
-            Ok(_) => panic!("no report, but this was expected: {message}"),
-            Err(report) => report,
-        };
-        assert_eq!(report.message, message, "{report}");
-        assert_eq!(report.kind, kind, "{report}");
+        let Err(report) = found else { panic!("no report, but this was expected: {message}") };
+        assert_eq!((&*report.message, report.kind), (message, kind), "{report}");
         let line = self.line(report.line);
         assert!(line.contains(at), "line {} is `{line}` and not `{at}`: {report}", report.line);
-        assert!(report.to_string().contains(message));
         report
-    }
-
-    /// The number of the line of the PTX in which a text stands first.
-    pub fn line_of(&self, text: &str) -> usize {
-        self.source.lines().position(|line| line.contains(text)).map_or(0, |line| line + 1)
     }
 
     /// The first words of `b`.
     pub fn words<const N: usize>(&self) -> [u32; N] {
-        let mut bytes = vec![0; 4 * N];
-        self.memory.read(self.b, &mut bytes).unwrap();
-        std::array::from_fn(|i| u32::from_le_bytes(bytes[4 * i..4 * i + 4].try_into().unwrap()))
+        self.outputs()[..N].try_into().unwrap()
     }
+
+    /// The words of `b`.
+    pub fn outputs(&self) -> Vec<u32> {
+        words(&self.memory, self.b)
+    }
+}
+
+/// The words of a buffer of a [`Bench`].
+fn words(memory: &Memory, address: u64) -> Vec<u32> {
+    let mut bytes = vec![0; BYTES as usize];
+    memory.read(address, &mut bytes).unwrap();
+    bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }

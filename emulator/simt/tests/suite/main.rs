@@ -1,45 +1,28 @@
-//! The PTX emulator against definitions written a second time.
+//! The PTX emulator against definitions written a second time. Cases that are PTX and what must
+//! come of it are not here but in `../cases`, as files that `cases.rs` runs.
 //!
-//! - `form`: a table row (an instruction, its operands, what it must give) becomes a kernel that
-//!   runs it in every lane; `values` are the operands, `exact` is floating point by big integers.
-//! - one module for each family of instructions holds its rows; `coverage` asks the parser which
-//!   opcodes it accepts, and fails for one that no row tests.
+//! - `form`: a row of a table (an instruction, its operands, its result) becomes a kernel that runs
+//!   it in every lane; `values` are the operands, `exact` is floating point by big integers.
+//! - Each family of instructions has a module with its rows. `coverage` asks the parser which
+//!   opcodes it accepts, and fails for an opcode that no row and no case tests.
 //! - `parser` and `declarations` read sources, right and wrong ones.
-//! - `reports`, `races`, `warp_races`, `blocks`, `barriers`, `mbarriers`, `launches`: each mistake
-//!   with its sentence, and its correct twin.
-//! - `bulk`: copies of any number of bytes, and who learns of them.
-//! - `parts`: barriers at which a part of the block meets.
-//! - `grid_barrier`: that of cooperative groups.
-//! - `released`: what releases and acquires order in shared memory.
-//! - `reserved_shared`: the shared memory that CUDA keeps for itself, where tiles of several warps
-//!   meet.
-//! - `calls`: functions, and how lanes go to them and come back.
-//! - `system`: what `printf` prints, and assertions.
-//! - `unwritten`: what comes of shared memory that nothing has written.
-//! - `variables`: those of a module in device memory.
-//! - `beside`: launches that reach each other's memory.
-//! - `kept`: what blocks leave behind does not show.
-//! - `bounds`: what a launch may use; whatever passes it is a report.
-//! - `execution`: mutated kernels on any arguments; the mutations are in `simt-fuzz`.
-//! - `programs`: random programs that are right, written and run in several ways.
-//! - `textures`, `surfaces`: what is fetched by coordinates, and what is read and written so;
-//!   `objects` has their kernels, `object_mistakes` what is wrong with them, `textures_of_cuda`
-//!   those of a compiler.
-//! - `switches`: branches to one of a list of labels.
-//! - `divergence`, `counted`, `memory`: what a warp does when its lanes part, what is counted, ways
-//!   to run.
-//! - `stepping`: one instruction at a time, forward and backward.
+//! - `launches`, `bounds`: sizes of launches, ranges of blocks, and the bounds of a launch.
+//! - `grid_barrier`, `reserved_shared`: barriers of grids and of tiles from NVIDIA's headers.
+//! - `variables`: parameters, and variables of a module in device memory.
+//! - `beside`: launches that run side by side and reach each other's memory.
+//! - `kept`: a block finds nothing of what earlier blocks left in the emulator's scratch memory.
+//! - `programs`: random programs that are right, and mutated kernels; both are from `simt-fuzz`.
+//! - `textures`, `surfaces`: texels that are fetched, read and written; `objects` has the kernels,
+//!   `object_mistakes` wrong uses, `textures_of_cuda` the code of CUDA's compiler, and
+//!   `measured_textures` the results of an H100.
+//! - `counted`, `memory`, `stepping`: counters, ways to run, and one instruction at a time.
 
 mod approximate;
 mod arithmetic;
 mod atomics;
-mod barriers;
 mod beside;
 mod bits;
-mod blocks;
 mod bounds;
-mod bulk;
-mod calls;
 mod carry;
 mod compare;
 mod convert;
@@ -47,41 +30,10 @@ mod copies;
 mod counted;
 mod coverage;
 mod declarations;
-mod divergence;
 mod exact;
-mod execution {
-    //! Whatever kernel runs on whatever arguments: counters or a report, and nothing else has
-    //! happened.
-
-    use simt_fuzz::execution::{Outcome, corpus, execute, input};
-    use simt_fuzz::parser::Random;
-
-    #[test]
-    fn mutated_kernels_neither_panic_nor_escape() {
-        let (corpus, mut random) = (corpus(), Random(1));
-        let (mut ran, mut reported) = (0, std::collections::HashMap::new());
-        for number in 0..RUNS {
-            let (source, seed) = (input(&corpus, &mut random), random.draw());
-            match std::panic::catch_unwind(|| execute(&source, &mut Random(seed))) {
-                Ok(Outcome::Refused) => {}
-                Ok(Outcome::Ran) => ran += 1,
-                Ok(Outcome::Reported(kind)) => *reported.entry(kind).or_insert(0) += 1,
-                Err(_) => {
-                    panic!(
-                        "number {number} with seed {seed}:\n{}",
-                        String::from_utf8_lossy(&source)
-                    )
-                }
-            }
-        }
-        // So that a change does not turn all of them away at the door.
-        assert!(ran > RUNS / 100, "{ran} of {RUNS} ran: {reported:?}");
-        assert!(reported.len() >= 8, "{reported:?}");
-    }
-
-    const RUNS: usize = 6_000;
-}
 mod form;
+#[allow(dead_code, reason = "`cases` uses all of it")]
+mod format;
 mod grid_barrier;
 mod halves;
 mod integer;
@@ -90,37 +42,27 @@ mod kernel;
 mod launches;
 mod matrices;
 mod matrix_rows;
-mod mbarriers;
 mod measured_products;
 mod measured_textures;
 mod memory;
 mod moves;
 mod object_mistakes;
 mod objects;
-mod parameters;
 mod parser;
-mod parts;
 mod programs;
-mod races;
-mod released;
-mod reports;
 mod reserved_shared;
 mod simd;
 mod special;
 mod special_functions;
 mod stepping;
 mod surfaces;
-mod switches;
-mod system;
 mod textures;
 mod textures_of_cuda;
 mod transfer;
-mod unwritten;
 mod values;
 mod variables;
 mod video;
 mod warp;
-mod warp_races;
 mod wmma;
 
 use std::io::Read;

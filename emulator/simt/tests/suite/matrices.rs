@@ -1,5 +1,9 @@
-//! Products of matrices, in every lane's registers: `mma`, after the tables of the PTX ISA.
-//! Integers and sums that are exact have no choice; of others there is a bound.
+//! Products of matrices in the registers of all lanes: `mma`, by the tables of the PTX ISA.
+//!
+//! Integers and sums that are exact have one result, and the rows compare it. Other sums of floats
+//! are only bounded here, since PTX leaves their order open; `measured_products` compares them with
+//! a GPU's bits. `wmma` has the products whose matrices lie in memory, and `cases/products.ptx` the
+//! wrong uses.
 
 use crate::exact::{self, Mode, Number};
 use crate::form::Kind::{self, L, W};
@@ -202,7 +206,7 @@ fn matrix(
     all
 }
 
-/// What an element is as an integer.
+/// An element as an integer.
 fn integer(ty: &str, bits: u64) -> i64 {
     match ty {
         "s8" => (bits as i8).into(),

@@ -45,7 +45,7 @@ const BFLOATS: &[Sum<'_>] = &[
     // What is less than the smallest number, and positive then.
     (&[(0x9a00, 0x1980)], 0, 0),
     (&[(0x1a00, 0x9a00)], 0x8000_0000, 0),
-    // Of what small numbers lack 2^-158 counts …
+    // 2^-158 of what small numbers lack counts …
     (&[(0x1a80, 0x9a80), (0x9780, 0x9880)], 0x8000_0000, 0x8000_0001),
     (&[(0x1680, 0x9980), (0x1a00, 0x1b00)], 0x8000_0000, 1),
     (&[(0x1900, 0x9700), (0x9a80, 0x9b00)], 0x8000_0000, 3),
@@ -167,7 +167,7 @@ fn sums_have_a_gpus_bits() {
     }
 }
 
-/// What is no number has the same bits in every sum.
+/// NaN has the same bits in every sum.
 #[test]
 fn nan_is_canonical() {
     for (pairs, c) in [

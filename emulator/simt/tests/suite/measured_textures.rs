@@ -77,8 +77,8 @@ fn normalized_coordinates_beside_borders_lie_where_an_h100_has_them() {
     }
 }
 
-/// How many bits behind the point normalized coordinates have, by the sizes of the whole: extents,
-/// layers, and the bits along each axis.
+/// The fractional bits of normalized coordinates, by the size of the texture: the extents, whether
+/// it is layered, and the bits along each axis.
 #[rustfmt::skip]
 const BITS: &[([u32; 3], bool, &[u32])] = &[
     ([8191, 0, 0], false, &[21]),
@@ -104,8 +104,8 @@ const BITS: &[([u32; 3], bool, &[u32])] = &[
     ([5, 32_767, 0], true, &[23, 23]),
 ];
 
-/// The coordinate is one in the last place above a multiple of the extent's part; cut to `bits`
-/// behind the point it lies below the border of two texels, or on it.
+/// The coordinate is one in the last place above a multiple of the extent's part. Cut to `bits`
+/// fractional bits it is below the border of two texels, or on it.
 #[test]
 fn coordinates_have_the_bits_of_an_h100_by_the_sizes_of_the_whole() {
     for &([width, height, depth], is_layered, bits) in BITS {

@@ -1,5 +1,9 @@
-//! Global memory as host and kernels see it, and the ways to run a launch, which all leave the same
-//! there.
+//! Global memory as host and kernels see it, and the ways to run a launch.
+//!
+//! Blocks one by one, together, traced, and ranges on several threads must leave the same memory
+//! and count the same. Traces are checked event by event against a kernel whose values are known,
+//! and buffers are sparse, so that elements beyond 2^31 can be tried. Wrong accesses of kernels are
+//! in `cases/reports.ptx`, and the bounds of what a launch may allocate in `bounds`.
 
 use simt::{Counters, Launch, Memory, MemoryError, Report, ReportKind, Trace, What};
 
@@ -7,7 +11,7 @@ use crate::kernel::{BYTES, Bench};
 
 const GIB: u64 = 1 << 30;
 
-/// Two buffers with more elements than 31 bits count, of which the lanes touch a few far apart.
+/// Two buffers with more than 2^31 elements. The lanes touch a few elements far apart.
 #[test]
 fn buffers_beyond_two_to_the_31_elements() {
     let far = GIB / 4 + 3;
@@ -44,7 +48,7 @@ fn buffers_beyond_two_to_the_31_elements() {
         wanted[at..at + 4].copy_from_slice(&(1000 + lane).to_le_bytes());
         assert_eq!(bytes, wanted, "lane {lane}");
     }
-    // An element that only the upper bits of its index tell from one that was written.
+    // Only the upper bits of its index distinguish this element from one that was written.
     memory.forget(a + place(31), 4).unwrap();
     let report = launch.prepare(&memory).unwrap().run(0..1).unwrap_err();
     assert_eq!((report.kind, report.lanes), (ReportKind::Uninitialized, 1 << 31));
@@ -57,7 +61,7 @@ fn buffers_beyond_two_to_the_31_elements() {
 }
 
 #[test]
-fn what_the_host_cannot_do() {
+fn wrong_uses_by_the_host_are_errors() {
     let memory = Memory::new(1000);
     assert_eq!(memory.capacity(), 1000);
     let a = memory.allocate("a", 600).unwrap();
@@ -80,8 +84,38 @@ fn what_the_host_cannot_do() {
     assert_ne!(a, b, "a pointer to what was freed must not lead to what came after");
 }
 
-/// Each block turns its words round through shared memory, and halves of its warps go different
-/// ways.
+#[test]
+fn freed_and_forgotten_memory() {
+    let bench = Bench::new("ld.global.u32 %r5, [%rd3];");
+    bench.run().unwrap();
+    bench.memory.forget(bench.a + 8, 4).unwrap();
+    let message =
+        "reads 4 bytes at offset 8 of buffer `inputs` (4096 bytes), which nothing has written";
+    let found = bench.run();
+    assert_eq!(bench.reports(found, ReportKind::Uninitialized, "ld.global", message).lanes, 4);
+    bench.memory.fill(bench.a, BYTES, 0).unwrap();
+    bench.run().unwrap();
+    bench.memory.free(bench.a).unwrap();
+    let message = "reads 4 bytes at offset 0 of buffer `inputs`, which has been freed";
+    bench.reports(bench.run(), ReportKind::OutOfBounds, "ld.global", message);
+}
+
+#[test]
+fn more_memory_than_the_host_has() {
+    let bench = Bench::new(
+        "mul.wide.u32 %rd5, %r1, 1000000; add.u64 %rd5, %rd5, %rd2; st.global.u32 [%rd5], %r1;",
+    );
+    let memory = Memory::with_resident_limit(1 << 40, 20 << 14);
+    let a = memory.allocate("inputs", 64).unwrap();
+    let b = memory.allocate("large", 1 << 32).unwrap();
+    let arguments = [a.to_le_bytes(), b.to_le_bytes()].concat();
+    let report = bench.launch(&arguments).prepare(&memory).unwrap().run(0..1).unwrap_err();
+    assert_eq!(report.kind, ReportKind::OutOfMemory);
+    let message = "touches a page of buffer `large` (4294967296 bytes) for which the emulated device has no memory left";
+    assert_eq!(report.message, message);
+}
+
+/// Each block reverses its words through shared memory, and halves of its warps go different ways.
 fn turning() -> Bench {
     Bench::new(
         "ld.global.u32 %r5, [%rd3];
@@ -147,7 +181,7 @@ fn all_ways_to_run_leave_the_same_memory_and_counters() {
     }
 }
 
-/// A race between blocks of different ranges is found as well, by whichever comes second.
+/// A race between blocks of different ranges is found as well, by the range that comes second.
 #[test]
 fn ranges_are_parts_of_one_launch() {
     let bench = Bench::new("st.global.u32 [%rd2], %r2;").threads(1).blocks(4);
@@ -164,7 +198,7 @@ fn ranges_are_parts_of_one_launch() {
 }
 
 #[test]
-fn a_trace_tells_what_the_lanes_held() {
+fn a_trace_has_the_values_of_the_lanes() {
     let bench = turning();
     let mut trace = Trace::new(1000);
     bench.with(|launch, _| launch.run_traced(3..4, &mut trace)).unwrap();

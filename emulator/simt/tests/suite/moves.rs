@@ -63,20 +63,3 @@ fn addresses(all: &mut Vec<Form>) {
 fn moves_keep_all_bits() {
     check("moves", &forms());
 }
-
-#[test]
-fn the_places_of_variables_are_operands() {
-    // `s` is the only variable of shared memory, `l` of local memory: both begin at 0.
-    let place = |text: &str, wanted: u64| {
-        several("mov.u32", text, [W], [], move |[]| [wanted]).at_most(128)
-    };
-    check(
-        "places",
-        &[
-            place("mov.u32 {d}, s;", 0),
-            place("mov.u32 {d}, s+12;", 12),
-            place("mov.u64 %rd25, s+8; cvt.u32.u64 {d}, %rd25;", 8),
-            place("mov.u32 {d}, l+4;", 4),
-        ],
-    );
-}

@@ -1,4 +1,4 @@
-//! Kernels on textures and surfaces: a short way from an instruction to what it gives, in every way
+//! Kernels on textures and surfaces: a short way from an instruction to its results, in every way
 //! to run.
 
 use simt::{Counters, Launch, Memory, Module, Report, Trace};
@@ -72,7 +72,7 @@ pub fn fetch(opcode: &str, at: &str) -> String {
     }
 }
 
-/// How a launch may run.
+/// The ways to run a launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Way {
     Plain,

@@ -1,9 +1,12 @@
 //! Random programs that are right come to the same however they are written, and in whatever order
-//! their blocks run.
+//! their blocks run. Mutated kernels, on any arguments, give counters or a report and do nothing
+//! else.
 
 use std::collections::BTreeSet;
 
 use simt::Module;
+use simt_fuzz::execution::{Outcome, corpus, execute, input};
+use simt_fuzz::parser::Random;
 use simt_fuzz::programs::{Program, Way, Writing, inputs, module, results, word_name};
 
 #[test]
@@ -24,7 +27,7 @@ fn programs_give_the_same_bits_in_every_writing_and_every_order() {
     }
 }
 
-/// What a program gives, if that is the same in all ways.
+/// The results of a program, if they are the same in all ways.
 fn found(program: &Program, seed: u64, omitted: &BTreeSet<u32>) -> Result<Vec<u32>, String> {
     let given = inputs(seed);
     let mut first: Option<Vec<u32>> = None;
@@ -57,3 +60,25 @@ const WAYS: [(Writing, Way); 4] = [
     (Writing { turned: 0, with_dead_code: true, branches_to: false }, Way::Together),
     (Writing { turned: 5, with_dead_code: true, branches_to: true }, Way::Traced),
 ];
+
+#[test]
+fn mutated_kernels_neither_panic_nor_escape() {
+    let (corpus, mut random) = (corpus(), Random(1));
+    let (mut ran, mut reported) = (0, std::collections::HashMap::new());
+    for number in 0..RUNS {
+        let (source, seed) = (input(&corpus, &mut random), random.draw());
+        match std::panic::catch_unwind(|| execute(&source, &mut Random(seed))) {
+            Ok(Outcome::Refused) => {}
+            Ok(Outcome::Ran) => ran += 1,
+            Ok(Outcome::Reported(kind)) => *reported.entry(kind).or_insert(0) += 1,
+            Err(_) => {
+                panic!("number {number} with seed {seed}:\n{}", String::from_utf8_lossy(&source))
+            }
+        }
+    }
+    // So that no change makes the parser refuse nearly all of them.
+    assert!(ran > RUNS / 100, "{ran} of {RUNS} ran: {reported:?}");
+    assert!(reported.len() >= 8, "{reported:?}");
+}
+
+const RUNS: usize = 6_000;

@@ -1,8 +1,7 @@
-//! The shared memory that CUDA keeps for itself in each block, where tiles of several warps meet.
+//! The shared memory that CUDA reserves in each block, where tiles of several warps meet.
 
 use simt::{Launch, Memory, Module, ReportKind};
 
-use crate::kernel::Bench;
 use crate::unpacked;
 
 /// As NVRTC compiles it from NVIDIA's headers, with and without optimisation.
@@ -11,8 +10,7 @@ const SOURCES: [&[u8]; 2] = [
     include_bytes!("../data/tiles_of_two_warps-12.0-unoptimised.ptx.gz"),
 ];
 
-/// What a kernel makes of 512 values in two blocks; the counters of both ways to run it are the
-/// same.
+/// The sums that a kernel computes of 512 values in two blocks, in both ways to run it.
 fn sums(source: &str, dynamic_shared: u32) -> Result<Vec<i32>, simt::Report> {
     let module = Module::parse(source).and_then(Module::complete).unwrap();
     let kernel = module.kernel("sums_of_tiles").unwrap();
@@ -74,7 +72,7 @@ fn larger_tiles_do_what_they_say() {
     }
 }
 
-/// What a tile's warps hand to each other, they hand by a release and an acquire.
+/// The warps of a tile hand over values by a release and an acquire.
 #[test]
 fn without_a_release_or_an_acquire_they_race() {
     let [source, _] = SOURCES.map(unpacked);
@@ -87,19 +85,4 @@ fn without_a_release_or_an_acquire_they_race() {
         let report = sums(&source.replace(from, to), 0).unwrap_err();
         assert_eq!(report.kind, ReportKind::Race, "{from} as {to}: {report}");
     }
-}
-
-/// A warp for each tile needs no memory.
-#[test]
-fn who_only_asks_where_it_lies_is_run() {
-    let bench = Bench::new("mov.u32 %r5, %reserved_smem_offset_1;\nst.global.u32 [%rd2], %r5;");
-    bench.threads(1).run().unwrap();
-}
-
-/// It is no room for the kernel's own: a little beyond that there is nothing.
-#[test]
-fn what_lies_between_is_outside() {
-    let bench = Bench::new("mov.u32 %r5, %reserved_smem_offset_0;\nst.shared.u32 [%r3+4096], %r5;");
-    let report = bench.threads(1).run().unwrap_err();
-    assert_eq!(report.kind, ReportKind::OutOfBounds, "{report}");
 }

@@ -9,7 +9,7 @@ const TYPES: [(&str, bool); 2] = [("u32", false), ("s32", true)];
 
 pub type Operation = fn(i128, i128) -> i128;
 
-/// Of these `vavrg` has no scalar twin.
+/// The operations. `vavrg` has no scalar twin.
 pub const OPERATIONS: [(&str, Operation); 6] = [
     ("vadd", |a, b| a + b),
     ("vsub", |a, b| a - b),

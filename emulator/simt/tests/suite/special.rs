@@ -2,10 +2,9 @@
 
 use simt::{Launch, Memory, Module};
 
-use crate::kernel::Bench;
+use crate::kernel::HEAD;
 
-/// The registers, and what they are in a thread: of its index in the block and the block's in the
-/// grid.
+/// A register, and its value in a thread, from its index in the block and the block's in the grid.
 type Row = (&'static str, fn(&Thread) -> u32);
 
 struct Thread {
@@ -68,10 +67,7 @@ fn special_registers_in_three_dimensions() {
         .collect();
     // A thread's place: its number in the block, plus the threads of the blocks before.
     let source = format!(
-        "
-        .version 8.0
-        .target sm_80
-        .address_size 64
+        "{HEAD}
         .visible .entry k(.param .u64 a)
         {{
             .reg .b32 %r<10>;
@@ -79,7 +75,7 @@ fn special_registers_in_three_dimensions() {
             .shared .align 16 .b8 s[16];
             .extern .shared .align 16 .b8 more[];
             ld.param.u64 %rd1, [a];
-            // A variable that nobody names takes no room.
+            // A variable that is not used takes no memory.
             mov.u32 %r1, s;
             mov.u32 %r1, %tid.z;
             mov.u32 %r3, %tid.y;
@@ -139,56 +135,4 @@ fn special_registers_in_three_dimensions() {
         }
     }
     println!("special registers: {} forms", ROWS.len());
-}
-
-/// What tells the time on a GPU counts the warp's instructions: each one once, by whichever lanes,
-/// and of other warps none.
-#[test]
-fn clocks_count_the_instructions_of_a_warp() {
-    let bench = Bench::new(
-        "mov.u32 %r5, %clock;
-        setp.lt.u32 %p1, %r2, 32;
-        @%p1 bra FIRST;
-        add.u32 %r6, %r5, %r5;
-        add.u32 %r6, %r5, %r5;
-        FIRST:
-        mov.u64 %rd5, %clock64;
-        mov.u64 %rd6, %globaltimer;
-        @%p1 mov.u32 %r7, %globaltimer_lo;
-        bar.warp.sync -1;
-        mov.u32 %r7, %globaltimer_lo;
-        mov.u32 %r8, %clock_hi;
-        mov.u64 %rd7, %gridid;
-        cvt.u32.u64 %r9, %rd5;
-        cvt.u32.u64 %r10, %rd6;
-        mul.lo.u32 %r11, %r1, 16;
-        cvt.u64.u32 %rd8, %r11;
-        add.u64 %rd8, %rd2, %rd8;
-        sub.u32 %r9, %r9, %r5;
-        sub.u32 %r10, %r10, %r5;
-        sub.u32 %r7, %r7, %r5;
-        st.global.v4.u32 [%rd8], {%r9, %r10, %r7, %r8};",
-    )
-    .threads(64);
-    bench.run().unwrap();
-    let words: [u32; 4 * 64] = bench.words();
-    for (thread, found) in words.as_chunks::<4>().0.iter().enumerate() {
-        let wanted = if thread < 32 { [3, 4, 7, 0] } else { [5, 6, 9, 0] };
-        assert_eq!(*found, wanted, "thread {thread}");
-    }
-}
-
-/// A kernel may wait for its clock.
-#[test]
-fn a_clock_that_is_waited_for_goes_on() {
-    let bench = Bench::new(
-        "mov.u64 %rd5, %clock64;
-        add.u64 %rd5, %rd5, 1000;
-        AGAIN:
-        mov.u64 %rd6, %clock64;
-        setp.lt.u64 %p1, %rd6, %rd5;
-        @%p1 bra AGAIN;",
-    );
-    let instructions = bench.run().unwrap().instructions;
-    assert!((1000..1100).contains(&instructions), "{instructions}");
 }

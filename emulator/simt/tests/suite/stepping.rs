@@ -1,11 +1,15 @@
-//! A launch gone through by instructions: it does what it does in one go, and every moment can be
-//! come back to.
+//! A launch that runs one instruction at a time: it ends as a launch that runs at once, and goes
+//! back to every moment.
+//!
+//! The kernels are two of `steps.cu`: rows with barriers and shared memory, and a chain of blocks
+//! that wait for each other. A stepper goes forward once and records the state at some moments; it
+//! then goes backward over them and must find the same. All cases of `../cases` run by steps, too.
 
 use simt::{Counters, Kernel, Launch, Memory, Module, ReportKind, Stepper, Trace, Values, What};
 
 use crate::kernel::Bench;
 
-/// What a stepper is compared in: the memory of `outputs`, registers of all warps, shared memory.
+/// The state of a stepper: the memory of `outputs`, registers of all warps, and shared memory.
 #[derive(Debug, PartialEq)]
 struct Seen {
     outputs: Vec<u8>,
@@ -114,7 +118,7 @@ fn read(memory: &Memory, address: u64, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn the_end_is_that_of_a_launch_in_one_go() {
+fn a_stepper_ends_as_the_launch_does() {
     for case in [ROWS, CHAIN] {
         let (outputs, counters) = case.native();
         let (mut stepper, address) = case.stepper();
@@ -131,7 +135,7 @@ fn the_end_is_that_of_a_launch_in_one_go() {
 }
 
 #[test]
-fn every_moment_can_be_come_back_to() {
+fn a_stepper_goes_back_to_every_moment() {
     for case in [ROWS, CHAIN] {
         let (mut stepper, address) = case.stepper();
         let moments: Vec<usize> = (0..stepper.len()).step_by(stepper.len() / 37).collect();
@@ -161,8 +165,8 @@ fn every_moment_can_be_come_back_to() {
     }
 }
 
-/// The end is where an access races with one far before it, whether one comes there from the
-/// beginning or from in between.
+/// The launch ends where an access races with one far before it, whether the stepper comes there
+/// from the beginning or from a moment in between.
 #[test]
 fn a_race_is_found_again_from_every_moment() {
     let case = Case { entry: "chain_without_waiting", ..CHAIN };
@@ -180,7 +184,7 @@ fn a_race_is_found_again_from_every_moment() {
 
 /// A warp that has arrived at a barrier waits until the others have.
 #[test]
-fn it_is_seen_who_waits() {
+fn a_warp_that_waits_is_shown() {
     let (mut stepper, _) = ROWS.stepper();
     let barrier = |step: &simt::Step| stepper.kernel().is_barrier(step.pc);
     let first = stepper.steps().iter().position(barrier).unwrap();
@@ -253,13 +257,13 @@ fn registers_have_names() {
     assert_eq!(stepper.steps()[4].active, u32::MAX << 16);
 }
 
-/// Moments are kept in between, and each begins to count anew: the bound is the whole launch's all
-/// the same.
+/// A stepper saves moments in between, and counts from each of them. The bound is that of the whole
+/// launch.
 #[test]
 fn an_endless_loop_ends_at_the_bound() {
     let mut endless = Bench::new("L: add.s32 %r5, %r5, 1; bra L;");
-    endless.instructions = 20_000;
-    let report = endless.gone_through(false).unwrap_err();
+    endless.setup.instructions = 20_000;
+    let report = endless.stepped(false).unwrap_err();
     assert_eq!(report, endless.run().unwrap_err());
     let message = "is over the launch's bound of 20000 instructions, all of which are used up";
     assert_eq!(report.message, message);

@@ -1,4 +1,9 @@
-//! Surfaces against a model of their bytes; and what textures and surfaces are asked for.
+//! Surfaces against a model of their bytes, and queries of textures and surfaces.
+//!
+//! A surface is read and written by the byte in a row, the row and the plane. The model has the
+//! bytes in an array and clamps, skips or refuses what is outside, for every geometry, type and
+//! mode. A write is tried with places that do not meet, since two writes of one place would race.
+//! Wrong uses have their reports in `object_mistakes`.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +12,7 @@ use simt::{Element, Extent, Image, Launch, Memory, ReportKind, Sampler};
 use crate::objects::{GEOMETRIES, WAYS, buffer, kernel, launch, run};
 use crate::values::Random;
 
-/// What is moved at a time, and how many bytes that is.
+/// The types of an access, and its number of bytes.
 const ACCESSES: [(&str, u32); 11] = [
     ("b8", 1),
     ("b16", 2),
@@ -32,7 +37,7 @@ const ASKED: [&str; 7] = [
     "suq.height",
 ];
 
-/// What the tests here are about.
+/// The opcodes that these tests cover.
 pub fn opcodes() -> BTreeSet<String> {
     let mut all: BTreeSet<String> = ASKED.iter().map(|asked| format!("{asked}.b32")).collect();
     all.extend(["suq.depth.b32", "suq.array_size.b32"].map(String::from));
@@ -69,8 +74,8 @@ fn registers(written: &str) -> String {
     written.replace("%f1", "%r6").replace("%f2", "%r7").replace("%f3", "%r8")
 }
 
-/// What the lines for an access need: those that put four words of `%r10` on into registers of its
-/// type, and back.
+/// The registers of an access, and the lines that put the four words from `%r10` on into them and
+/// back.
 fn values(access: &str) -> (String, [String; 2]) {
     let count = if access.starts_with('v') { access[1..2].parse().unwrap() } else { 1 };
     let ty = access.rsplit('.').next().unwrap();
@@ -112,7 +117,7 @@ fn spread(access: &str, bytes: &[u8]) -> [u32; 4] {
     words
 }
 
-/// The byte that an access begins at; nothing outside, if that is nothing; `Err` if it is a
+/// The byte at which an access begins; `None` if it is outside and reads zero, and `Err` if it is a
 /// mistake.
 fn model(geometry: &str, outside: &str, bytes: u32, at: [u32; 4]) -> Result<Option<usize>, ()> {
     let (_, [rows, planes]) = extent(geometry);
@@ -296,10 +301,10 @@ fn textures_and_surfaces_say_how_large_they_are() {
     }
 }
 
-/// What an H100 (driver 580.159) has read of four layers, by numbers behind the last and from 2^31
-/// on.
+/// The layers that an H100 (driver 580.159) has read of four, for numbers beyond the last layer and
+/// from 2^31 on.
 #[test]
-fn of_a_layers_number_31_bits_count() {
+fn layers_are_numbered_with_31_bits() {
     let memory = Memory::new(1 << 20);
     let bytes: Vec<u8> = (1..=4_u32).flat_map(u32::to_le_bytes).collect();
     let address = buffer(&memory, "texels", &bytes);
@@ -339,7 +344,7 @@ fn rows_begin_anywhere() {
         at.dedup();
         let load =
             kernel(&format!("suld.b.2d.{access}.trap {list}, [%rd1, {{%r6, %r7}}]; {unpack}"));
-        // What is there becomes its opposite.
+        // Each byte is replaced by its complement.
         let store = kernel(&format!(
             "suld.b.2d.{access}.trap {list}, [%rd1, {{%r6, %r7}}]; {unpack}
             not.b32 %r10, %r10; not.b32 %r11, %r11; not.b32 %r12, %r12; not.b32 %r13, %r13;

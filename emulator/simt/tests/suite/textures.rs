@@ -1,4 +1,9 @@
 //! Fetches from textures, against the rule for coordinates that `simt` documents, in whole numbers.
+//!
+//! A coordinate is a float, which the rule turns into a texel: wrapped, mirrored, clamped or
+//! outside. The model computes with integers, and the coordinates are around all borders, with NaN
+//! and infinities. `measured_textures` has the coordinates that an H100 was asked for, and
+//! `object_mistakes` the reports of wrong uses.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +16,7 @@ use AddressMode::{Border, Clamp, Mirror, Wrap};
 const TYPES: [&str; 3] = ["f32", "s32", "u32"];
 const MODES: [AddressMode; 4] = [Wrap, Clamp, Mirror, Border];
 
-/// What the tests here are about.
+/// The opcodes that these tests cover.
 pub fn opcodes() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for ty in TYPES {
@@ -24,7 +29,7 @@ pub fn opcodes() -> BTreeSet<String> {
     all
 }
 
-/// The texel that a coordinate lies in, of so many: the coordinate is `number / 2^shift`, and all
+/// The texel of `texels` in which a coordinate lies: the coordinate is `number / 2^shift`, and all
 /// is whole numbers. A normalized one is a part of the extent's 2^21, which suffices for the
 /// extents here.
 fn model(x: f32, texels: u32, mode: AddressMode, normalized: bool) -> Option<u32> {
@@ -237,7 +242,7 @@ fn every_geometry_and_type_is_fetched() {
 /// Every value of 8 and 16 bits, and some of 32, in any channel; as they are, and as floats up
 /// to 1.
 #[test]
-fn elements_are_what_they_are() {
+fn elements_have_their_values() {
     use Element::{F16, F32, S8, S16, S32, U8, U16, U32};
     let memory = Memory::new(1 << 30);
     let mut random = Random(3);
@@ -326,9 +331,9 @@ fn half(bits: u16) -> u32 {
     }
 }
 
-/// Its moments can be gone back to, as those of any launch.
+/// A stepper goes back in a launch with textures as in any other.
 #[test]
-fn a_launch_with_textures_is_gone_through() {
+fn a_stepper_goes_through_fetches() {
     let memory = Memory::new(1 << 20);
     let address = buffer(&memory, "texels", &[7; 64]);
     let image =

@@ -1,4 +1,4 @@
-//! What NVRTC makes of CUDA with textures and surfaces.
+//! CUDA with textures and surfaces, as NVRTC compiles it.
 
 use simt::{AddressMode, Element, Extent, Image, Launch, Memory, Module, Sampler};
 
@@ -7,9 +7,9 @@ use crate::objects::{WAYS, buffer, launch, words};
 const SOURCES: [&str; 2] =
     [include_str!("../data/textures-12.0.ptx"), include_str!("../data/textures-13.2.ptx")];
 
-/// What two compilers make of one file, each run over a memory of its own.
+/// The PTX of two compilers for one file, each run on a new memory.
 #[test]
-fn what_nvrtc_makes_of_cuda_fetches_texels() {
+fn fetches_of_texels() {
     for source in SOURCES {
         let module = Module::parse(source).and_then(Module::complete).unwrap();
         let memory = Memory::new(1 << 30);
@@ -55,7 +55,7 @@ fn what_nvrtc_makes_of_cuda_fetches_texels() {
         let mut bytes = vec![0; 32 * count as usize];
         memory.read(out, &mut bytes).unwrap();
         let found = words(&bytes);
-        // Where a coordinate of -2.25 and so many more lies.
+        // The texel of the coordinate -2.25 + `more`.
         let texel = |more: u32, n: u32| (i64::from(more) - 3).clamp(0, i64::from(n) - 1) as u32;
         for i in 0..count {
             let [x, y, z] = at(i);
@@ -107,7 +107,7 @@ fn what_nvrtc_makes_of_cuda_fetches_texels() {
 }
 
 #[test]
-fn what_nvrtc_makes_of_cuda_copies_surfaces() {
+fn copies_of_surfaces() {
     for source in SOURCES {
         let module = Module::parse(source).and_then(Module::complete).unwrap();
         for way in WAYS {

@@ -1,14 +1,23 @@
-//! Variables of a module in device memory: what they hold at first, who reads and writes them, and
-//! how long they stay.
+//! Parameters, and variables of a module in device memory.
+//!
+//! Loads of parameters and constants are tried with every type and vector at every offset.
+//! Variables have their first values as PTX writes them, keep what launches leave, and live as long
+//! as their module. They are bounded like all that a launch allocates. Wrong uses, and addresses of
+//! parameters in registers, are in `cases/memory.ptx`.
 
 use simt::{Launch, Memory, Module, Report, ReportKind, Stepper, Variable};
 
-use crate::parameters::{each_load, loads};
+use crate::kernel::HEAD;
 
 fn module(declarations: &str, body: &str) -> Module {
+    module_of(declarations, "", body)
+}
+
+/// A module of a kernel with these declarations, more parameters, and this body.
+fn module_of(declarations: &str, parameters: &str, body: &str) -> Module {
     let source = format!(
-        ".version 8.0\n.target sm_80\n.address_size 64\n{declarations}
-        .visible .entry k(.param .u64 out)
+        "{HEAD}{declarations}
+        .visible .entry k(.param .u64 out{parameters})
         {{
             .reg .b32 %r<8>; .reg .b64 %rd<8>;
             ld.param.u64 %rd7, [out];
@@ -35,43 +44,86 @@ fn variable(memory: &Memory, module: &Module, name: &str) -> Variable {
     memory.variable(module, name).unwrap().unwrap_or_else(|| panic!("no variable `{name}`"))
 }
 
-const SPACES: [&str; 2] = ["const", "weak.const"];
+/// The types, their bytes, and whether they are signed.
+const TYPES: [(&str, usize, bool); 14] = [
+    ("b8", 1, false),
+    ("u8", 1, false),
+    ("s8", 1, true),
+    ("b16", 2, false),
+    ("u16", 2, false),
+    ("s16", 2, true),
+    ("b32", 4, false),
+    ("u32", 4, false),
+    ("s32", 4, true),
+    ("f32", 4, false),
+    ("b64", 8, false),
+    ("u64", 8, false),
+    ("s64", 8, true),
+    ("f64", 8, false),
+];
 
+/// The spaces of parameters, and those of constants.
+const SPACES: [&str; 6] =
+    ["param", "param::entry", "weak.param", "weak.param::entry", "const", "weak.const"];
+
+/// Calls `visit` with each load from spaces that can only be loaded from: its opcode, the number of
+/// its values, and their type.
+fn each_load(mut visit: impl FnMut(&str, usize, (&str, usize, bool))) {
+    for space in SPACES {
+        for (vector, count) in [("", 1), (".v2", 2), (".v4", 4)] {
+            for ty in TYPES.into_iter().filter(|ty| count * ty.1 <= 16) {
+                visit(&format!("ld.{space}{vector}.{}", ty.0), count, ty);
+            }
+        }
+    }
+}
+
+/// The opcodes that these tests cover.
 pub fn opcodes() -> Vec<String> {
-    loads(&SPACES)
+    let mut all = Vec::new();
+    each_load(|opcode, _, _| all.push(opcode.to_string()));
+    all
 }
 
 #[test]
-fn constants_are_read_at_every_offset() {
+fn parameters_and_constants_are_read_at_every_offset() {
     const SIZE: usize = 32;
     let bytes: [u8; SIZE] = std::array::from_fn(|i| (i * 37 + 100) as u8);
     let list = bytes.map(|byte| byte.to_string()).join(", ");
-    each_load(&SPACES, |opcode, count, (name, width, signed)| {
+    each_load(|opcode, count, (name, width, signed)| {
+        let is_parameter = opcode.contains("param");
+        let (constant, parameter) = match is_parameter {
+            true => (String::new(), format!(", .param .align 16 .b8 values[{SIZE}]")),
+            false => (format!(".const .align 16 .b8 values[{SIZE}] = {{{list}}};"), String::new()),
+        };
+        // Into a register wider than the value where there is one: 64 bits but for floats.
         let (kind, bits) = if name == "f32" { ("r", 32) } else { ("rd", 64) };
         let names: Vec<String> = (1..=count).map(|i| format!("%{kind}{i}")).collect();
         let names = if count == 1 { names.concat() } else { format!("{{{}}}", names.join(", ")) };
-        let size = count * width;
-        for offset in (0..=SIZE - size).step_by(size) {
+        for offset in (0..=SIZE - count * width).step_by(count * width) {
             let mut body = format!("{opcode} {names}, [values+{offset}];\n");
             for i in 0..count {
                 body += &format!("st.global.b{bits} [%rd7+{}], %{kind}{};\n", 8 * i, i + 1);
             }
-            let declaration = format!(".const .align 16 .b8 values[{SIZE}] = {{{list}}};");
-            let module = module(&declaration, &body);
+            let module = module_of(&constant, &parameter, &body);
             let memory = Memory::new(1 << 20);
             let out = memory.allocate("out", 32).unwrap();
-            run(&module, &memory, out).unwrap_or_else(|report| panic!("{report}"));
+            let mut arguments = [&out.to_le_bytes()[..], &[0; 8], &bytes].concat();
+            let kernel = module.kernel("k").unwrap();
+            arguments.truncate(kernel.param_bytes() as usize);
+            let places: Vec<(u32, u32)> =
+                kernel.params().iter().map(|one| (one.offset, one.bytes)).collect();
+            assert_eq!(places, [(0, 8), (16, SIZE as u32)][..1 + usize::from(is_parameter)]);
+            let launch = Launch::new(kernel, [1; 3], [1; 3], &arguments).prepare(&memory).unwrap();
+            launch.run(0..1).unwrap_or_else(|report| panic!("{report}"));
             for i in 0..count {
+                let value = &bytes[offset + i * width..][..width];
+                let fill = if signed && value[width - 1] >> 7 == 1 { 0xff } else { 0 };
+                let mut wanted = [fill; 8];
+                wanted[..width].copy_from_slice(value);
                 let mut got = [0; 8];
-                memory.read(out + 8 * i as u64, &mut got).unwrap();
-                let place = offset + i * width;
-                let mut wanted =
-                    [if signed && bytes[place + width - 1] >> 7 == 1 { 0xff } else { 0 }; 8];
-                wanted[..width].copy_from_slice(&bytes[place..place + width]);
-                if bits == 32 {
-                    wanted[4..].fill(0);
-                }
-                assert_eq!(got, wanted, "{opcode} at {offset}");
+                memory.read(out + 8 * i as u64, &mut got[..bits / 8]).unwrap();
+                assert_eq!(got[..bits / 8], wanted[..bits / 8], "{opcode} at {offset}");
             }
         }
     });
@@ -129,8 +181,8 @@ fn values_are_laid_out_as_they_are_written() {
     assert!(memory.variable(&module, "k").unwrap().is_none());
 }
 
-/// A kernel that counts in a variable at module scope and in one of its own, through all kinds of
-/// addresses.
+/// A kernel that counts in a variable of the module and in a variable of the kernel, through all
+/// kinds of addresses.
 const COUNTS: &str = "
     .global .align 4 .u32 own = 5;
     mov.u64 %rd1, calls;
@@ -166,8 +218,8 @@ fn what_a_launch_leaves_the_next_one_finds() {
     }
     let calls = variable(&memory, &counts, "calls");
     assert_eq!(words(&memory, calls.address), [13, 121]);
-    // The host writes, constant memory too; another memory and another module have variables of
-    // their own.
+    // The host may write constant memory as well. Another memory and another module have their own
+    // variables.
     memory.write(calls.address, &50_u32.to_le_bytes()).unwrap();
     memory.write(variable(&memory, &counts, "steps").address, &9_u32.to_le_bytes()).unwrap();
     run(&counts.clone(), &memory, out).unwrap();
@@ -179,7 +231,7 @@ fn what_a_launch_leaves_the_next_one_finds() {
     let again = self::counts();
     run(&again, &memory, out).unwrap();
     assert_eq!(words(&memory, out), [11, 6, 7, 6]);
-    // Those of a module that is gone make room for the next one's.
+    // The variables of a module that is gone make room for those of the next module.
     let used = memory.used();
     drop(again);
     run(&self::counts(), &memory, out).unwrap();
@@ -209,52 +261,6 @@ fn a_stepper_goes_back_to_what_they_held() {
 }
 
 #[test]
-fn mistakes_with_variables_are_reported() {
-    let declarations = ".global .align 4 .u32 table[3]; .const .align 8 .u32 fixed[2] = {1, 2};";
-    for (body, kind, message) in [
-        (
-            "mov.u64 %rd1, fixed; st.global.u32 [%rd1+4], 1;",
-            ReportKind::ReadOnly,
-            "writes 4 bytes at offset 4 of buffer `fixed` (8 bytes), which lies in constant memory",
-        ),
-        (
-            "mov.u64 %rd1, fixed; st.v2.u32 [%rd1], {1, 1};",
-            ReportKind::ReadOnly,
-            "writes 8 bytes at offset 0 of buffer `fixed` (8 bytes), which lies in constant memory",
-        ),
-        (
-            "mov.u64 %rd1, fixed; st.global.u8 [%rd1], 1;",
-            ReportKind::ReadOnly,
-            "writes 1 byte at offset 0 of buffer `fixed` (8 bytes), which lies in constant memory",
-        ),
-        (
-            "mov.u64 %rd1, fixed; red.global.add.u32 [%rd1], 1;",
-            ReportKind::ReadOnly,
-            "updates 4 bytes at offset 0 of buffer `fixed` (8 bytes), which lies in constant memory",
-        ),
-        (
-            "mov.u64 %rd1, table; ld.const.u32 %r1, [%rd1+4];",
-            ReportKind::OutOfBounds,
-            "reads 4 bytes from constant memory, at an address that is offset 4 of buffer `table` (12 bytes)",
-        ),
-        (
-            "ld.const.u32 %r1, [fixed+8];",
-            ReportKind::OutOfBounds,
-            "reads 4 bytes at 0 bytes past the end of buffer `fixed` (8 bytes)",
-        ),
-        (
-            "ld.global.u32 %r1, [table+12];",
-            ReportKind::OutOfBounds,
-            "reads 4 bytes at 0 bytes past the end of buffer `table` (12 bytes)",
-        ),
-    ] {
-        let module = module(declarations, body);
-        let report = run(&module, &Memory::new(1 << 20), 0).unwrap_err();
-        assert_eq!((report.kind, &*report.message), (kind, message), "{body}");
-    }
-}
-
-#[test]
 fn variables_keep_to_the_bounds() {
     // Of a large one that is zero, only what is touched costs anything.
     let sparse = module(
@@ -278,38 +284,4 @@ fn variables_keep_to_the_bounds() {
     assert_eq!(memory.used(), 0);
     assert!(launch.prepare(&memory).is_ok());
     assert!(Launch { host_bytes: 65_000, ..launch }.prepare(&memory).is_ok(), "they are there");
-}
-
-/// Declarations, and what is said of the kernel that uses `x` of them.
-const REFUSED: [(&str, &str); 13] = [
-    (".extern .global .u32 x;", "`x` of PTX line 2: it is `.extern`, and there is no other module"),
-    (".global .texref x;", "`x` of PTX line 2: a variable of type `.texref` is not supported"),
-    (".const .b8 y[65000]; .const .b8 x[600];", "constant memory has more than 65536 bytes"),
-    (".global .u32 x = 1.5;", "does not go with the type `.u32`"),
-    (".global .u64 y; .global .u32 x = y;", "the address of `y` is no `.u32`"),
-    (".global .u64 x = y;", "`y` is not declared"),
-    (".global .u64 y; .global .u8 x[8] = {0xff(y)};", "a part of an address is not supported"),
-    (".shared .u64 y; .global .u64 x = y;", "`y` does not lie in device memory"),
-    (".extern .global .u32 y; .global .u64 x = y;", "`y` of PTX line 2: it is `.extern`"),
-    (".global .u32 x[2] = {1, 2, 3};", "more than the 2 values that there is room for"),
-    (".global .u32 x[];", "a variable without a value needs a size"),
-    (".global .u32 x[1073741824];", "a variable of more than 4 GB"),
-    (".global .u32 x[2] = 1;", "`{` was expected, not `1`"),
-];
-
-#[test]
-fn a_variable_that_is_refused_refuses_who_uses_it() {
-    for (declarations, sentence) in REFUSED {
-        let source = format!(
-            ".version 8.0 .target sm_80 .address_size 64\n{declarations}
-            .entry uses() {{ .reg .b64 %rd<2>;
-                mov.u64 %rd1, x; }}
-            .entry other() {{ ret; }}"
-        );
-        let module = Module::parse(&source).unwrap_or_else(|error| panic!("{error}"));
-        assert!(module.kernel("other").is_some());
-        let refusal = module.refusal("uses").unwrap_or_else(|| panic!("accepted: {declarations}"));
-        assert!(refusal.message.contains(sentence), "{refusal}, not: {sentence}");
-        assert_eq!(refusal.line, 4);
-    }
 }

@@ -1,4 +1,9 @@
-//! What the lanes of a warp do together: shuffles, votes, reductions.
+//! Shuffles, votes and reductions of a warp, and instructions without a result.
+//!
+//! A row's results depend on the operands of all lanes of a warp, and are computed from the
+//! formulas of the PTX ISA. The masks here name all lanes, or the lanes whose predicate holds.
+//! Wrong masks and lanes that are missing are in `cases/barriers.ptx`. Barriers and fences have no
+//! result here; what they order is in `cases/races.ptx` and `cases/blocks.ptx`.
 
 use crate::form::Kind::{L, P, W};
 use crate::form::{Form, across, check, several};
@@ -205,7 +210,7 @@ fn reductions(all: &mut Vec<Form>) {
     }));
 }
 
-/// What has no result: the values around it stay as they are.
+/// Instructions without a result, which must leave other registers alone.
 fn quiet(all: &mut Vec<Form>) {
     let fences = ["membar.cta", "membar.gl", "membar.sys", "fence.cta", "fence.gpu", "fence.sys"];
     let kinds = ["fence.sc", "fence.acq_rel"];

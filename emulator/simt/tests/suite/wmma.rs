@@ -1,4 +1,9 @@
 //! `wmma`: matrices from memory to memory, in each shape, type and layout.
+//!
+//! PTX leaves open which lane holds which element, so a test loads all matrices of a product, sums
+//! and stores, and looks at memory alone. The elements are small integers, whose products and sums
+//! are exact in every type. `measured_products` has sums that are rounded, and `cases/products.ptx`
+//! the wrong uses.
 
 use std::collections::BTreeSet;
 
@@ -234,14 +239,14 @@ fn fragments_come_from_memory_and_go_there() {
     println!("{count} products");
     assert_eq!(count, 16 * 4 * (3 * (4 + 1 + 1 + 1) + 1 + 1));
 }
-/// What `coverage` asks for.
+/// The opcodes that these tests cover.
 pub fn opcodes() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     each_wmma(|wmma| all.extend(wmma.opcodes()));
     all
 }
 
-/// Of `tf32` a GPU sums up the first half of the depth, and then the second.
+/// A GPU sums the first half of the depth of `tf32`, and then the second.
 #[test]
 fn tf32_is_summed_in_two_halves() {
     let wmma = Wmma {
