@@ -1,7 +1,6 @@
-//! What there is to say of a launch afterwards.
+//! The outcome of a launch.
 
 use super::Function;
-use super::function::Code;
 use crate::kernels::KernelChoice;
 use crate::simt::Counters;
 
@@ -13,23 +12,22 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// A launch that a device has been given, or that has been recorded.
+    /// A launch that was queued or recorded.
     pub(super) fn new(counters: Option<Counters>) -> Launched {
         Launched { counters, choice: None }
     }
 
-    /// No launch, as there was nothing to compute.
+    /// No launch, because there was nothing to compute.
     pub(super) fn nothing(function: &Function) -> Launched {
-        let is_simt = matches!(function.code, Code::Simt(_));
-        Launched { counters: is_simt.then(Counters::default), choice: None }
+        Launched::new(function.device.is_simt().then(Counters::default))
     }
 
-    /// This launch, known to be of a kernel of the catalogue: [`Launched::choice`].
+    /// Adds the kernel of the catalogue that it was: [`Launched::choice`].
     pub(super) fn of(self, choice: KernelChoice) -> Launched {
         Launched { choice: Some(choice), ..self }
     }
 
-    /// This launch and others that belong to it: what was counted is added up.
+    /// Adds the counters of launches that belong to it.
     pub(super) fn and(self, others: &Launched) -> Launched {
         let counters = self.counters.zip(others.counters.as_ref()).map(|(mut sum, others)| {
             sum += others;
@@ -38,12 +36,12 @@ impl Launched {
         Launched { counters, ..self }
     }
 
-    /// What the emulator counted; `None` on a GPU, and of a launch that was recorded only.
+    /// What the emulator counted; `None` on a GPU, and for a launch that was only recorded.
     pub fn counters(&self) -> Option<&Counters> {
         self.counters.as_ref()
     }
 
-    /// Which kernel it was, of a [`Recurrence`](super::Recurrence); `None` of others.
+    /// The kernel of the catalogue, if a [`Recurrence`](super::Recurrence) launched it.
     pub fn choice(&self) -> Option<KernelChoice> {
         self.choice
     }

@@ -1,25 +1,54 @@
-//! Modules and kernels, as the driver has them.
+//! Modules and kernels that the driver has compiled.
+//!
+//! The driver reads the arguments of a launch from memory that the library passes, and it reads as
+//! many bytes as the compiled kernel has. So a module is refused whose parameters it compiled in
+//! another way than the PTX declares them, and every kernel has spare zeros behind its arguments.
+//! The tests are `a_mistaken_size_reads_zeros` in `launch.rs`, and in `tests/suite/driver` those of
+//! parameters and of PTX that is refused.
 
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use cudarc::driver::sys::CUfunction_attribute::{
-    self as Attribute, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-};
-use cudarc::driver::sys::CUjit_option::{
-    CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-};
-use cudarc::driver::sys::{CUfunction, CUmodule, CUresult};
-
-use super::code::Failure;
 use super::context::Context;
+use super::error::Failure;
+use super::sys::{
+    Attribute, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_NUM_REGS,
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CUDA_ERROR_INVALID_VALUE, CUfunction, CUmodule,
+};
+use super::{Gpu, params};
+use crate::Error;
+use crate::device::function::{FunctionAttributes, LoadedKernel, LoadedModule};
+use crate::device::lock::lock;
+use crate::simt::Declarations;
 
+/// The bytes of the log that the driver's compiler writes to.
 const LOG_BYTES: usize = 8 << 10;
+/// Shared memory, static and dynamic, that every launch can have without asking.
+const SHARED_BYTES: u32 = 48 << 10;
+/// The bytes that all parameters of a kernel may have together.
+const MOST_PARAM_BYTES: usize = 32 << 10;
+/// The spare bytes behind parameters whose sizes are known twice.
+const SPARE_BYTES: usize = 4 << 10;
+
+/// A kernel, ready to launch. It keeps its module.
+#[derive(Debug)]
+pub(super) struct GpuKernel {
+    pub(super) name: Arc<str>,
+    /// The number of zero bytes behind the parameters of a launch, so that the driver reads nothing
+    /// else even if a parameter has another size than the PTX seems to declare. It is the most that
+    /// parameters can have at all, unless the driver returned what it compiled.
+    pub(super) spare_bytes: usize,
+    pub(super) function: RawFunction,
+    /// The dynamic shared memory that launches are allowed so far.
+    allowed_shared: Mutex<u32>,
+}
 
 /// A module as the driver has it, unloaded when it is dropped.
 #[derive(Debug)]
-pub(super) struct RawModule {
+struct RawModule {
     context: Arc<Context>,
     raw: CUmodule,
 }
@@ -31,38 +60,71 @@ pub(super) struct RawFunction {
     raw: CUfunction,
 }
 
-// SAFETY: the driver takes the handle on any thread on which its context is current, and every use
-// makes it current.
-#[allow(unsafe_code)]
-unsafe impl Send for RawModule {}
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl Sync for RawModule {}
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl Send for RawFunction {}
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl Sync for RawFunction {}
+/// Has the driver compile a PTX text.
+pub(super) fn load(gpu: &Gpu, ptx: &str) -> Result<LoadedModule, Error> {
+    let refused = |message: String| Error::device(&*gpu.label, format!("loading PTX: {message}"));
+    let declarations = Declarations::parse(ptx).map_err(|error| refused(error.to_string()))?;
+    if ptx.contains('\0') {
+        return Err(refused("the text holds a zero byte, where the driver would stop".into()));
+    }
+    let mut log = String::new();
+    let module = RawModule::load(&gpu.context, ptx, &mut log);
+    let module = gpu.check(&format!("loading PTX{}{log}", version(ptx)), module)?;
+    let module = Arc::new(module);
+    let mut kernels = Vec::new();
+    for entry in declarations.entries() {
+        let operation = format!("loading the kernel `{}`", entry.name());
+        let function = gpu.check(&operation, RawFunction::new(&module, entry.name()))?;
+        let attributes = gpu.check(&operation, function.attributes())?;
+        let params = entry.params().to_vec();
+        let compiled = gpu.check(&operation, function.params(params.len() + 1))?;
+        if let Some(compiled) = &compiled {
+            params::compare(&params, compiled)
+                .map_err(|why| Error::device(&*gpu.label, format!("{operation}: {why}")))?;
+        }
+        let name: Arc<str> = entry.name().into();
+        let allowed_shared = Mutex::new(SHARED_BYTES.saturating_sub(attributes.shared_bytes));
+        let spare_bytes = if compiled.is_some() { SPARE_BYTES } else { MOST_PARAM_BYTES };
+        let code =
+            Arc::new(GpuKernel { name: name.clone(), spare_bytes, function, allowed_shared });
+        kernels.push(Arc::new(LoadedKernel { name, params, attributes, code }));
+    }
+    Ok(LoadedModule { kernels, refused: Vec::new() })
+}
+
+impl GpuKernel {
+    /// Allows launches with this much dynamic shared memory.
+    pub(super) fn allow_shared(&self, gpu: &Gpu, bytes: u32) -> Result<(), Error> {
+        let mut allowed = lock(&self.allowed_shared);
+        if bytes <= *allowed {
+            return Ok(());
+        }
+        let operation = format!("asking for {bytes} bytes of shared memory per block");
+        gpu.check(&operation, self.function.allow_shared(bytes))?;
+        *allowed = bytes;
+        Ok(())
+    }
+
+    /// Returns how many blocks of a launch an SM holds at a time.
+    pub(super) fn occupancy(&self, gpu: &Gpu, threads: u32, shared: u32) -> Result<u32, Error> {
+        self.allow_shared(gpu, shared)?;
+        let operation = format!("asking for the occupancy of `{}`", self.name);
+        gpu.check(&operation, self.function.occupancy(threads, shared))
+    }
+}
 
 impl RawModule {
-    /// Has the driver compile a PTX text. What its compiler says of one that it refuses is in `log`
-    /// then, ready to follow other words.
-    #[allow(unsafe_code)]
-    pub(super) fn load(
-        context: &Arc<Context>,
-        ptx: &str,
-        log: &mut String,
-    ) -> Result<RawModule, Failure> {
+    /// Has the driver compile a PTX text. If it refuses the text, `log` holds its compiler's
+    /// messages, ready to follow other words.
+    fn load(context: &Arc<Context>, ptx: &str, log: &mut String) -> Result<RawModule, Failure> {
         context.bind()?;
         let ptx = string(ptx)?;
         let mut text = vec![0_u8; LOG_BYTES];
-        let mut options =
-            [CU_JIT_ERROR_LOG_BUFFER as c_int, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES as c_int];
-        // The size is passed in place of a pointer, as the driver wants it.
+        let mut options = [CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        // The driver takes the size in place of a pointer.
         let size = ptr::without_provenance_mut(LOG_BYTES);
         let mut values = [text.as_mut_ptr().cast::<c_void>(), size];
-        let mut raw = ptr::null_mut();
+        let mut raw = CUmodule::NULL;
         // SAFETY: (1) the context is current; (2) the text ends in a zero byte; (3) both arrays
         // have the length that is passed; (4) the log is as long as its option says, and everything
         // outlives the call.
@@ -93,22 +155,20 @@ impl RawModule {
 }
 
 impl Drop for RawModule {
-    #[allow(unsafe_code)]
     fn drop(&mut self) {
         let _ = self.context.bind();
-        // SAFETY: (1) the handle is live and not used again; (2) work with the module's kernels is
-        // finished first. An error shows in what is done next.
+        // SAFETY: (1) the handle is live and not used again; (2) the driver finishes work with the
+        // module's kernels first. An error shows in the next operation.
         let _ = unsafe { (self.context.functions.cuModuleUnload)(self.raw) };
     }
 }
 
 impl RawFunction {
-    #[allow(unsafe_code)]
-    pub(super) fn new(module: &Arc<RawModule>, name: &str) -> Result<RawFunction, Failure> {
+    fn new(module: &Arc<RawModule>, name: &str) -> Result<RawFunction, Failure> {
         let context = &module.context;
         context.bind()?;
         let name = string(name)?;
-        let mut raw = ptr::null_mut();
+        let mut raw = CUfunction::NULL;
         // SAFETY: (1) the context is current, and the module live; (2) the name ends in a zero
         // byte; (3) `raw` may be written.
         unsafe { (context.functions.cuModuleGetFunction)(&mut raw, module.raw, name.as_ptr()) }
@@ -124,48 +184,53 @@ impl RawFunction {
         self.raw
     }
 
-    /// Where it is loaded.
+    /// The context that it is loaded in.
     pub(super) fn context(&self) -> &Context {
         &self.module.context
     }
 
-    #[allow(unsafe_code)]
-    pub(super) fn attribute(&self, attribute: Attribute) -> Result<u32, Failure> {
+    fn attribute(&self, attribute: Attribute) -> Result<u32, Failure> {
         let context = &self.module.context;
         context.bind()?;
         let mut value: c_int = 0;
         // SAFETY: (1) the context is current, and the function live; (2) `value` may be written.
         let asked = unsafe {
-            (context.functions.cuFuncGetAttribute)(&mut value, attribute as c_int, self.raw)
+            (context.functions.cuFuncGetAttribute)(&mut value, attribute.number, self.raw)
         };
         asked.check()?;
-        let odd = |_| Failure::odd(format!("{attribute:?} is {value}"));
+        let odd = |_| Failure::odd(format!("{} is {value}", attribute.name));
         u32::try_from(value).map_err(odd)
     }
 
-    /// Makes launches with this much dynamic shared memory possible.
-    #[allow(unsafe_code)]
-    pub(super) fn allow_shared(&self, bytes: u32) -> Result<(), Failure> {
+    fn attributes(&self) -> Result<FunctionAttributes, Failure> {
+        Ok(FunctionAttributes {
+            registers: Some(self.attribute(CU_FUNC_ATTRIBUTE_NUM_REGS)?),
+            local_bytes: self.attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            shared_bytes: self.attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            max_threads_per_block: self.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        })
+    }
+
+    /// Allows launches with this much dynamic shared memory.
+    fn allow_shared(&self, bytes: u32) -> Result<(), Failure> {
         let context = &self.module.context;
         context.bind()?;
-        let bytes = c_int::try_from(bytes)
-            .map_err(|_| Failure::from(CUresult::CUDA_ERROR_INVALID_VALUE))?;
-        let attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as c_int;
-        // SAFETY: (1) the context is current, and the function live; (2) the driver refuses what is
-        // too much.
+        let bytes = c_int::try_from(bytes).map_err(|_| Failure::from(CUDA_ERROR_INVALID_VALUE))?;
+        let attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.number;
+        // SAFETY: (1) the context is current, and the function live; (2) the driver refuses a
+        // number that is too large.
         unsafe { (context.functions.cuFuncSetAttribute)(self.raw, attribute, bytes) }.check()
     }
 
-    /// How many blocks an SM holds at a time.
-    #[allow(unsafe_code)]
-    pub(super) fn occupancy(&self, threads: u32, shared: u32) -> Result<u32, Failure> {
+    /// Returns how many blocks an SM holds at a time.
+    fn occupancy(&self, threads: u32, shared: u32) -> Result<u32, Failure> {
         let context = &self.module.context;
         context.bind()?;
-        let threads = c_int::try_from(threads)
-            .map_err(|_| Failure::from(CUresult::CUDA_ERROR_INVALID_VALUE))?;
+        let threads =
+            c_int::try_from(threads).map_err(|_| Failure::from(CUDA_ERROR_INVALID_VALUE))?;
         let mut blocks: c_int = 0;
         // SAFETY: (1) the context is current, and the function live; (2) `blocks` may be written;
-        // (3) no flags are asked for.
+        // (3) no flags are passed.
         let asked = unsafe {
             (context.functions.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(
                 &mut blocks,
@@ -180,7 +245,13 @@ impl RawFunction {
     }
 }
 
-/// Text for the driver, which would stop at a zero byte.
+/// Converts text for the driver, which would stop at a zero byte.
 fn string(text: &str) -> Result<CString, Failure> {
-    CString::new(text).map_err(|_| Failure::from(CUresult::CUDA_ERROR_INVALID_VALUE))
+    CString::new(text).map_err(|_| Failure::from(CUDA_ERROR_INVALID_VALUE))
+}
+
+/// Returns the version in a PTX text, for messages.
+fn version(ptx: &str) -> String {
+    let version = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".version"));
+    version.map_or_else(String::new, |version| format!(" of version {}", version.trim()))
 }

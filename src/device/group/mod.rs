@@ -34,9 +34,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::cuda::{Communicator, nccl_is_declined};
+use super::Device;
+use super::backend::Communicator;
 use super::lock::lock;
-use super::{Device, emulator};
 use crate::Error;
 use by_host::ByHost;
 use by_nccl::ByNccl;
@@ -92,7 +92,7 @@ enum Members {
 #[derive(Debug)]
 struct Linked {
     devices: Vec<Device>,
-    communicators: Vec<Arc<Communicator>>,
+    communicators: Vec<Arc<dyn Communicator>>,
     /// One run at a time: what two do at once would meet.
     running: Mutex<()>,
 }
@@ -132,7 +132,8 @@ impl Group {
     /// GPU is given twice; [`Error::Device`] if there is no NCCL, with the way out, or if it fails.
     pub fn from_devices(devices: &[Device]) -> Result<Group, Error> {
         let emulated = devices.iter().filter(|device| device.is_simt()).count();
-        if devices.len() < 2 || emulated == devices.len() || nccl_is_declined() {
+        let takes_nccl = devices.iter().any(|device| device.backend.takes_nccl());
+        if devices.len() < 2 || !takes_nccl {
             return Group::through_host(devices);
         }
         let repeated =
@@ -215,7 +216,7 @@ impl Group {
             error
         };
         let device = Device::of_process(place.local).map_err(failed)?;
-        let is_by_host = device.is_simt() || nccl_is_declined();
+        let is_by_host = !device.backend.takes_nccl();
         let kind = match is_by_host {
             _ if device.is_simt() => "an emulated device",
             true => "a GPU, and arrays through the host",
@@ -228,7 +229,7 @@ impl Group {
         } else {
             let at = (rank, size);
             let communicator = by_nccl::communicator_of_process(&device, at, &*post, until);
-            Arc::new(ByNccl::new(label, Arc::new(communicator.map_err(failed)?), post))
+            Arc::new(ByNccl::new(label, communicator.map_err(failed)?, post))
         };
         let member = Member { rank, size, device, exchange };
         Ok(Group { members: Members::One(member), deadline })
@@ -295,13 +296,13 @@ impl Group {
     fn run_here<R: Send>(
         &self,
         devices: &[Device],
-        communicators: &[Arc<Communicator>],
+        communicators: &[Arc<dyn Communicator>],
         work: impl Fn(&Rank) -> Result<R, Error> + Sync,
     ) -> Result<Vec<R>, Error> {
         let size = devices.len();
         let failures = Mutex::new(Vec::new());
         let one = |rank: Rank| {
-            emulator::run_by_itself();
+            rank.device().backend.run_by_itself();
             match unpanicked(&rank, &work) {
                 Ok(result) => {
                     rank.leave(None);

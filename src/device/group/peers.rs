@@ -26,7 +26,7 @@ pub(super) fn of_processes(
         what: format!("mailboxes between these processes: {why}; take another way, or one process"),
     };
     let host = host();
-    let handle = mine.told();
+    let handle = mine.publish();
     let letter = match &handle {
         Ok(handle) => [&handle[..], host.as_bytes()].concat(),
         // Shorter than a handle: the others hear that there is none.
