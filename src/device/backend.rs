@@ -85,7 +85,7 @@ pub(super) trait Backend: Any + Send + Sync {
     /// Returns the milliseconds between two events that have been recorded.
     fn elapsed_ms(&self, start: &Handle, end: &Handle) -> Result<f64, Error>;
 
-    // What there is to wait for on a GPU, and what it can prepare.
+    // Only a GPU works asynchronously, and prepares graphs.
 
     /// Makes a stream; `None` where all streams are one.
     fn new_stream(&self) -> Result<Option<Handle>, Error> {
@@ -132,7 +132,7 @@ pub(super) trait Backend: Any + Send + Sync {
         Ok(())
     }
 
-    // What only the emulator does.
+    // Only the emulator.
 
     /// Returns how many blocks of `threads` threads a cooperative launch may have, where that does
     /// not depend on what the device holds at once.
@@ -152,7 +152,7 @@ pub(super) trait Backend: Any + Send + Sync {
     /// several, and the threads of the pool may wait for it.
     fn run_by_itself(&self) {}
 
-    // What only GPUs do.
+    // Only GPUs.
 
     /// Takes the handle of a stream that another library made.
     fn lent_stream(&self, _raw: *mut c_void) -> Result<Handle, Error> {
@@ -209,8 +209,8 @@ pub(super) trait Backend: Any + Send + Sync {
 
 /// The limits and sizes of a device.
 ///
-/// The emulator has those of the architecture that the kernels are compiled for. A property that it
-/// has no counterpart of is `None`.
+/// The emulator has the limits of the architecture that the kernels are compiled for. A property is
+/// `None` if the emulator has no counterpart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Attributes {

@@ -18,8 +18,8 @@ enum Wanted {
 }
 
 impl Device {
-    /// The first NVIDIA GPU if there is one that can be used, else the emulator; without the
-    /// feature `cuda` the emulator, and without `simt` a GPU or an error.
+    /// Returns the first NVIDIA GPU if it can be used, otherwise the emulator. Without the feature
+    /// `cuda` it is the emulator, and without `simt` a GPU or an error.
     ///
     /// The environment variable `LINREC_DEVICE` chooses another: `simt`, `cuda`, `cuda:1`.
     ///
@@ -29,9 +29,9 @@ impl Device {
     pub fn auto() -> Result<Device, Error> {
         let value = std::env::var_os(VARIABLE).unwrap_or_default();
         match wanted(&value.to_string_lossy())? {
-            Wanted::Any => Device::cuda(0).or_else(|no_gpu| emulator().ok_or(no_gpu)),
+            Wanted::Any => Device::cuda(0).or_else(|no_gpu| emulator(None).map_err(|_| no_gpu)),
             Wanted::Cuda(ordinal) => Device::cuda(ordinal),
-            Wanted::Simt => emulator().ok_or_else(no_emulator),
+            Wanted::Simt => emulator(None),
         }
     }
 
@@ -40,24 +40,23 @@ impl Device {
     pub(super) fn of_process(local: usize) -> Result<Device, Error> {
         let value = std::env::var_os(VARIABLE).unwrap_or_default();
         let value = value.to_string_lossy();
-        let gpu = |ordinal| Device::cuda(ordinal);
         match wanted(&value)? {
-            Wanted::Simt => emulated(local),
-            Wanted::Cuda(ordinal) if value.contains(':') => gpu(ordinal),
+            Wanted::Simt => emulator(Some(local)),
+            Wanted::Cuda(ordinal) if value.contains(':') => Device::cuda(ordinal),
             Wanted::Any | Wanted::Cuda(_) => match gpu_count() {
                 // A launcher of processes may show each of them one GPU.
-                Ok(1) => gpu(0),
+                Ok(1) => Device::cuda(0),
                 Err(no_gpu) if wanted(&value)? == Wanted::Any => {
-                    emulated(local).map_err(|_| no_gpu)
+                    emulator(Some(local)).map_err(|_| no_gpu)
                 }
-                _ => gpu(local),
+                _ => Device::cuda(local),
             },
         }
     }
 
     /// Returns every device of the enabled features: the usable GPUs, then the emulator.
     pub fn all() -> Vec<Device> {
-        Device::gpus().into_iter().chain(emulator()).collect()
+        Device::gpus().into_iter().chain(emulator(None)).collect()
     }
 
     /// Returns the usable GPUs: for a [`Group`](super::Group) of all of them.
@@ -79,25 +78,13 @@ pub(super) fn no_cuda() -> Error {
     Error::device("CUDA", "linrec was built without the feature `cuda`")
 }
 
-/// Returns the emulator, if this program has it.
-fn emulator() -> Option<Device> {
-    #[cfg(feature = "simt")]
-    return Some(Device::simt());
-    #[cfg(not(feature = "simt"))]
-    None
-}
-
-/// Returns the emulated device of a process that is one of several.
+/// Returns the emulator or, with a number, one of several; an error if this program has none.
 #[cfg_attr(not(feature = "simt"), expect(unused_variables))]
-fn emulated(number: usize) -> Result<Device, Error> {
+fn emulator(number: Option<usize>) -> Result<Device, Error> {
     #[cfg(feature = "simt")]
-    return Ok(Device::emulated_one(number));
+    return Ok(number.map_or_else(Device::simt, Device::emulated_one));
     #[cfg(not(feature = "simt"))]
-    Err(no_emulator())
-}
-
-fn no_emulator() -> Error {
-    Error::device("simt", "linrec was built without the feature `simt`")
+    Err(Error::device("simt", "linrec was built without the feature `simt`"))
 }
 
 fn wanted(value: &str) -> Result<Wanted, Error> {

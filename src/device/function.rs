@@ -103,8 +103,8 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] with the names that there are; on the emulator also if the kernel does
-    /// what is not emulated, with the line of the PTX.
+    /// [`Error::Device`] with the names of the kernels; on the emulator also if the kernel has an
+    /// instruction that is not emulated, with the line of the PTX.
     pub fn function(&self, name: &str) -> Result<Function, Error> {
         let entry = self.entries.iter().find(|(entry, _)| entry == name);
         let symbol = entry.map_or(name, |(_, symbol)| symbol);
@@ -178,28 +178,34 @@ impl Function {
     ///
     /// [`Error::Device`] if the device does not take such blocks, or takes no cooperative launches.
     pub fn resident_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
-        let operation = || format!("asking how many blocks of `{}` fit at once", self.name());
         let refused = |why: String| {
-            Err(Error::device(self.device.label(), format!("{}: {why}", operation())))
+            let operation = format!("asking how many blocks of `{}` fit at once", self.name());
+            Error::device(self.device.label(), format!("{operation}: {why}"))
         };
         let limits = self.device.attributes();
         let most = limits.max_threads_per_block.min(self.attributes().max_threads_per_block);
         if threads == 0 || threads > most {
-            return refused(format!("a block has 1 to {most} threads, not {threads}"));
+            return Err(refused(format!("a block has 1 to {most} threads, not {threads}")));
         }
-        let (fixed, most) = (self.attributes().shared_bytes, limits.shared_bytes_opt_in);
-        if u64::from(shared_bytes) + u64::from(fixed) > u64::from(most) {
-            return refused(format!(
-                "{shared_bytes} bytes of shared memory beside the kernel's own {fixed} are too many; a \
-                 block has {most} at most"
-            ));
-        }
+        self.check_shared(shared_bytes, limits.shared_bytes_opt_in).map_err(refused)?;
         if !limits.cooperative {
-            return refused("the device takes no cooperative launches".into());
+            return Err(refused("the device takes no cooperative launches".into()));
         }
         let each = self.occupancy(threads, shared_bytes)?;
         Ok(each
             .map_or(EMULATED_RESIDENT_BLOCKS, |each| each.saturating_mul(limits.multiprocessors)))
+    }
+
+    /// Refuses dynamic shared memory if a block has `most` bytes at most.
+    pub(super) fn check_shared(&self, shared_bytes: u32, most: u32) -> Result<(), String> {
+        let fixed = self.attributes().shared_bytes;
+        if u64::from(shared_bytes) + u64::from(fixed) <= u64::from(most) {
+            return Ok(());
+        }
+        Err(format!(
+            "{shared_bytes} bytes of shared memory beside the kernel's own {fixed} are too many; a \
+             block has {most} at most"
+        ))
     }
 
     /// Begins a launch of `grid` blocks of `block` threads each; numbers or tuples.

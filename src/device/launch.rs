@@ -9,42 +9,36 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::argument::{Argument, Slot};
-use super::bounds::Bounds;
 use super::buffer::Allocation;
 use super::signature::{self, Value};
 use super::stream::Queue;
-use super::{Buffer, Function, Launched, Stream, recording};
+use super::{Buffer, Function, Stream, recording};
 use crate::Error;
-use crate::simt::Trace;
+use crate::kernels::KernelChoice;
+use crate::simt::{Counters, Trace};
 
 /// A grid's or a block's extent along each axis; made from a number, a tuple or an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dim(pub [u32; 3]);
 
-impl From<u32> for Dim {
-    fn from(x: u32) -> Dim {
-        Dim([x, 1, 1])
-    }
+macro_rules! dims {
+    ($($from:ty: $extent:pat => $all:expr;)*) => {$(
+        impl From<$from> for Dim {
+            fn from($extent: $from) -> Dim {
+                Dim($all)
+            }
+        }
+    )*};
 }
 
-impl From<(u32, u32)> for Dim {
-    fn from((x, y): (u32, u32)) -> Dim {
-        Dim([x, y, 1])
-    }
-}
-
-impl From<(u32, u32, u32)> for Dim {
-    fn from((x, y, z): (u32, u32, u32)) -> Dim {
-        Dim([x, y, z])
-    }
-}
-
-impl From<[u32; 3]> for Dim {
-    fn from(extent: [u32; 3]) -> Dim {
-        Dim(extent)
-    }
+dims! {
+    u32: x => [x, 1, 1];
+    (u32, u32): (x, y) => [x, y, 1];
+    (u32, u32, u32): (x, y, z) => [x, y, z];
+    [u32; 3]: extent => extent;
 }
 
 /// The mailboxes of all sequences of a launch: the state before each sequence arrives in one, and
@@ -107,6 +101,15 @@ pub(super) struct Spec {
     pub(super) bounds: Bounds,
 }
 
+/// The limits that a launch was given; the others are those of
+/// [`simt::Launch::new`](crate::simt::Launch::new).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Bounds {
+    pub(super) instructions: Option<u64>,
+    pub(super) host_bytes: Option<u64>,
+    pub(super) deadline: Option<Duration>,
+}
+
 impl<'a> Launch<'a> {
     pub(super) fn new(function: &'a Function, grid: Dim, block: Dim) -> Launch<'a> {
         let spec = Spec::new(grid.0, block.0, function.params().len());
@@ -140,7 +143,8 @@ impl<'a> Launch<'a> {
     /// # .address_size 64
     /// # .visible .entry next(.param .u64 arrived, .param .u64 numbers, .param .u64 found) {
     /// #     .reg .b64 %rd<8>; .reg .b32 %r<8>; .reg .pred %p1;
-    /// #     ld.param.u64 %rd1, [arrived]; ld.param.u64 %rd2, [numbers]; ld.param.u64 %rd3, [found];
+    /// #     ld.param.u64 %rd1, [arrived]; ld.param.u64 %rd2, [numbers];
+    /// #     ld.param.u64 %rd3, [found];
     /// #     mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x;
     /// #     mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd2, %rd4; st.global.u32 [%rd5], %r1;
     /// #     atom.acq_rel.gpu.global.add.u32 %r3, [%rd1], 1;
@@ -203,6 +207,32 @@ impl<'a> Launch<'a> {
     /// which then runs the blocks one after the other.
     pub fn traced(mut self, trace: &'a mut Trace) -> Self {
         self.trace = Some(trace);
+        self
+    }
+
+    /// Lets the warps of all its blocks execute at most `most` instructions, instead of
+    /// [`simt::Launch::INSTRUCTIONS`](crate::simt::Launch::INSTRUCTIONS). On the emulator only. A
+    /// launch that passes the limit is an [`Error::Kernel`] that says where.
+    pub fn instructions(mut self, most: u64) -> Self {
+        self.spec.bounds.instructions = Some(most);
+        self
+    }
+
+    /// Lets the emulator allocate at most `most` bytes of the host for the launch, instead of
+    /// [`simt::Launch::HOST_BYTES`](crate::simt::Launch::HOST_BYTES). On the emulator only. A
+    /// launch that passes the limit is an [`Error::Kernel`] that says what
+    /// the bytes were needed for.
+    pub fn host_bytes(mut self, most: u64) -> Self {
+        self.spec.bounds.host_bytes = Some(most);
+        self
+    }
+
+    /// Ends the launch some milliseconds after this time, if it is not over by then: an
+    /// [`Error::Kernel`] of kind
+    /// [`Cancelled`](crate::simt::ReportKind::Cancelled). On the emulator only. In a
+    /// [`Graph`](super::Graph) the time starts anew with every replay.
+    pub fn deadline(mut self, time: Duration) -> Self {
+        self.spec.bounds.deadline = Some(time);
         self
     }
 
@@ -300,15 +330,7 @@ impl<'a> Launch<'a> {
                 limits.max_block
             ));
         }
-        let fixed = self.function.attributes().shared_bytes;
-        let most = limits.shared_bytes_opt_in;
-        if u64::from(shared) + u64::from(fixed) > u64::from(most) {
-            return refused(format!(
-                "{shared} bytes of shared memory beside the kernel's own {fixed} are too many; a \
-                 block has {most} at most"
-            ));
-        }
-        Ok(())
+        self.function.check_shared(shared, limits.shared_bytes_opt_in).or_else(refused)
     }
 
     fn check_arguments(&self, operation: &str) -> Result<(), Error> {
@@ -435,5 +457,48 @@ impl Recorded {
     /// The memories that it points into, peers' included, and whether the kernel writes there.
     pub(super) fn memories(&self) -> impl Iterator<Item = (&Arc<Allocation>, bool)> {
         self.spec.slots.iter().flat_map(Slot::memories)
+    }
+}
+
+/// A launch that has been queued, and on the emulator run; or one that has been recorded.
+#[derive(Debug, Clone)]
+pub struct Launched {
+    counters: Option<Counters>,
+    choice: Option<KernelChoice>,
+}
+
+impl Launched {
+    /// A launch that was queued or recorded.
+    pub(super) fn new(counters: Option<Counters>) -> Launched {
+        Launched { counters, choice: None }
+    }
+
+    /// No launch, because there was nothing to compute.
+    pub(super) fn nothing(function: &Function) -> Launched {
+        Launched::new(function.device.is_simt().then(Counters::default))
+    }
+
+    /// Adds the kernel of the catalogue that it was: [`Launched::choice`].
+    pub(super) fn of(self, choice: KernelChoice) -> Launched {
+        Launched { choice: Some(choice), ..self }
+    }
+
+    /// Adds the counters of launches that belong to it.
+    pub(super) fn and(self, others: &Launched) -> Launched {
+        let counters = self.counters.zip(others.counters.as_ref()).map(|(mut sum, others)| {
+            sum += others;
+            sum
+        });
+        Launched { counters, ..self }
+    }
+
+    /// What the emulator counted; `None` on a GPU, and for a launch that was only recorded.
+    pub fn counters(&self) -> Option<&Counters> {
+        self.counters.as_ref()
+    }
+
+    /// The kernel of the catalogue, if a [`Recurrence`](super::Recurrence) launched it.
+    pub fn choice(&self) -> Option<KernelChoice> {
+        self.choice
     }
 }

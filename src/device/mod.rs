@@ -33,7 +33,7 @@
 //! - [`Group`]: several devices, which work on one recurrence;
 //! - [`nvrtc`]: CUDA C++ to PTX at run time.
 //!
-//! Behind these types are two backends, each in a folder of its own, with one trait between them:
+//! Behind these types are two backends, each in its folder, and one trait between them:
 //! `backend.rs` says how that works. The tests are `tests/suite/device`, which run on every device
 //! of a machine, and `tests/suite/driver`, which run against a driver that fails on purpose.
 //!
@@ -96,10 +96,8 @@ mod argument;
 #[cfg_attr(not(feature = "cuda"), expect(dead_code))] // what only GPUs do
 mod backend;
 mod bench;
-mod bounds;
 mod buffer;
 mod choose;
-mod copying;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod engine;
@@ -107,7 +105,6 @@ mod function;
 mod graph;
 mod group;
 mod launch;
-mod launched;
 mod lock;
 #[cfg(feature = "cuda")]
 pub mod nvrtc;
@@ -144,8 +141,7 @@ pub use engine::KernelEngine;
 pub use function::{Function, FunctionAttributes, Module};
 pub use graph::Graph;
 pub use group::{Group, GroupEngine, GroupRecurrence, Links, Part, Rank, Split, Way};
-pub use launch::{Dim, Launch};
-pub use launched::Launched;
+pub use launch::{Dim, Launch, Launched};
 pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape};
 pub use selective_scan::{
     Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient, ScanForwardOptions,
@@ -238,7 +234,7 @@ impl Device {
     }
 
     /// Returns the bytes of memory that are free, and the bytes that exist. On the emulator they
-    /// bound the sum of all arrays; it takes host memory only for what is touched of them.
+    /// bound the sum of all arrays; untouched pages take no memory of the host.
     ///
     /// # Errors
     ///
@@ -318,7 +314,8 @@ impl Device {
     /// use linrec::kernels::program;
     ///
     /// let program = program("linrec_ref.cu").unwrap();
-    /// # let program = linrec::kernels::KernelChoice::default().program(linrec::kernels::ElementType::F32);
+    /// # use linrec::kernels::{ElementType, KernelChoice};
+    /// # let program = KernelChoice::default().program(ElementType::F32);
     /// let module = Device::simt().program(&program)?;
     /// let kernel = module.function("linrec_ref_fwd<float, false>")?;
     /// assert_eq!(kernel.params().len(), 7);

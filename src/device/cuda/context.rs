@@ -61,8 +61,8 @@ impl Context {
         Ok(Arc::new(context))
     }
 
-    /// Makes it current on this thread.
-    pub(super) fn bind(&self) -> Result<(), Failure> {
+    /// Makes it current on this thread, and returns the functions that then work in it.
+    pub(super) fn bind(&self) -> Result<&'static Functions, Failure> {
         let mut current = CUcontext::NULL;
         // SAFETY: (1) `current` may be written; (2) the context is held.
         unsafe {
@@ -71,14 +71,14 @@ impl Context {
                 (self.functions.cuCtxSetCurrent)(self.raw).check()?;
             }
         }
-        Ok(())
+        Ok(self.functions)
     }
 
     /// Waits for all work.
     pub(super) fn synchronize(&self) -> Result<(), Failure> {
-        self.bind()?;
+        let cuda = self.bind()?;
         // SAFETY: the context is current.
-        unsafe { (self.functions.cuCtxSynchronize)() }.check()
+        unsafe { (cuda.cuCtxSynchronize)() }.check()
     }
 
     pub(super) fn attribute(&self, attribute: Attribute) -> Result<c_int, Failure> {

@@ -2,7 +2,7 @@
 //!
 //! Every GPU is opened once in a process and stays open. The methods of [`Backend`] read what the
 //! layer above passes, and call the other files of this folder. The first error that ends the use
-//! of the GPU is kept, because CUDA would return it for ever: opening it again then says what
+//! of the GPU is kept, because CUDA would return it from then on: opening the GPU again says what
 //! happened. The tests are `tests/suite/driver`, where every call of the driver fails in turn, and
 //! `tests/suite/device` on a machine with a GPU.
 
@@ -16,11 +16,11 @@ use std::time::Instant;
 use super::context::Context;
 use super::error::{self, Failure};
 use super::graph::GpuGraph;
-use super::handles::{RawEvent, RawStream};
+use super::handles::{GpuStream, RawEvent};
 use super::launch::GpuLaunch;
 use super::memory::{GpuMemory, Keeper};
 use super::module::{self, GpuKernel};
-use super::order::{GpuStream, Order};
+use super::order::Order;
 use super::sys::*;
 use super::{driver, nccl};
 use crate::Error;
@@ -84,7 +84,7 @@ impl Gpu {
         let context = Context::new(ordinal).map_err(failed)?;
         let name = context.name().map_err(failed)?;
         let attributes = attributes(&context, cuda_version).map_err(failed)?;
-        let home = GpuStream::home(RawStream::home(context.clone()));
+        let home = Arc::new(GpuStream::home(context.clone()));
         let (order, modules, lost) = (Mutex::default(), Modules::default(), OnceLock::new());
         Ok(Gpu { context, home, order, modules, label, name, attributes, lost })
     }
@@ -189,7 +189,7 @@ impl Backend for Gpu {
 
     fn record(&self, event: &Handle, stream: Option<&Handle>) -> Result<(), Error> {
         let event: &RawEvent = read(event, &self.label)?;
-        self.check("recording an event", event.record(&self.stream(stream)?.stream))
+        self.check("recording an event", event.record(self.stream(stream)?))
     }
 
     fn elapsed_ms(&self, start: &Handle, end: &Handle) -> Result<f64, Error> {
@@ -206,11 +206,11 @@ impl Backend for Gpu {
     }
 
     fn wait_for_stream(&self, stream: Option<&Handle>) -> Result<(), Error> {
-        self.check("waiting for a stream", self.stream(stream)?.stream.synchronize())
+        self.check("waiting for a stream", self.stream(stream)?.synchronize())
     }
 
     fn wait_for_event(&self, stream: Option<&Handle>, event: &Handle) -> Result<(), Error> {
-        let waited = self.stream(stream)?.stream.wait(read(event, &self.label)?);
+        let waited = self.stream(stream)?.wait(read(event, &self.label)?);
         self.check("waiting for an event", waited)
     }
 
@@ -245,7 +245,7 @@ impl Backend for Gpu {
     }
 
     fn lent_stream(&self, raw: *mut c_void) -> Result<Handle, Error> {
-        Ok(self.stream_of_others(CUstream::lent(raw)))
+        Ok(Arc::new(GpuStream::lent(self.context.clone(), CUstream::lent(raw))))
     }
 
     fn lent_memory(

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::Gpu;
 use super::error::Failure;
-use super::handles::RawStream;
+use super::handles::GpuStream;
 use super::launch::GpuLaunch;
 use super::memory::GpuMemory;
-use super::order::GpuStream;
 use super::sys::{CU_STREAM_CAPTURE_MODE_RELAXED, CUgraph, CUgraphExec};
 use crate::Error;
 use crate::device::lock::lock;
@@ -53,7 +52,7 @@ impl GpuGraph {
             // (2) the context is current, and the stream is of it; (3) the graph's kernels are
             // loaded and its memory is allocated, because the graph's owner keeps both and frees
             // them behind this work; (4) the kernels are as safe as where a launch starts.
-            unsafe { (functions.cuGraphLaunch)(self.exec, stream.stream.raw()) }.check()
+            unsafe { (functions.cuGraphLaunch)(self.exec, stream.raw) }.check()
         })
     }
 }
@@ -77,15 +76,15 @@ impl Drop for GpuGraph {
 /// driver need not check for disturbances: the mode is the relaxed one.
 fn capture(gpu: &Gpu, launches: &[GpuLaunch]) -> Result<CUgraphExec, Failure> {
     let functions = gpu.context.functions;
-    let stream = RawStream::new(&gpu.context)?;
+    let stream = GpuStream::new(&gpu.context, u64::MAX)?;
     // SAFETY: the stream is live, and its context current on this thread.
-    unsafe { (functions.cuStreamBeginCapture_v2)(stream.raw(), CU_STREAM_CAPTURE_MODE_RELAXED) }
+    unsafe { (functions.cuStreamBeginCapture_v2)(stream.raw, CU_STREAM_CAPTURE_MODE_RELAXED) }
         .check()?;
     let started = launches.iter().try_for_each(|launch| launch.start(gpu, &stream));
     let mut graph = CUgraph::NULL;
     // SAFETY: (1) the stream is live, and this thread began the capture; (2) the capture is ended
     // whether or not all launches were taken; (3) `graph` may be written.
-    let ended = unsafe { (functions.cuStreamEndCapture)(stream.raw(), &mut graph) }.check();
+    let ended = unsafe { (functions.cuStreamEndCapture)(stream.raw, &mut graph) }.check();
     // It has written a graph only if it returned success.
     let is_graph = ended.is_ok() && !graph.is_null();
     let made = started.and(ended).and_then(|()| instantiate(gpu, graph));

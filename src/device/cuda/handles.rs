@@ -11,12 +11,14 @@ use super::sys::{
 
 /// A queue of work.
 #[derive(Debug)]
-pub(super) struct RawStream {
+pub(super) struct GpuStream {
     context: Arc<Context>,
-    /// Null for the default stream.
-    raw: CUstream,
+    /// The handle, which lives as long as this; null for the default stream.
+    pub(super) raw: CUstream,
+    /// What [`super::order`] tells streams apart by; 0 for the default stream.
+    pub(super) number: u64,
     /// True if another library made it, and destroys it.
-    is_lent: bool,
+    pub(super) is_lent: bool,
 }
 
 /// A point in a stream.
@@ -26,62 +28,54 @@ pub(super) struct RawEvent {
     raw: CUevent,
 }
 
-impl RawStream {
+impl GpuStream {
     /// The default stream.
-    pub(super) fn home(context: Arc<Context>) -> RawStream {
-        RawStream { context, raw: CUstream::NULL, is_lent: false }
+    pub(super) fn home(context: Arc<Context>) -> GpuStream {
+        GpuStream { context, raw: CUstream::NULL, number: 0, is_lent: false }
     }
 
-    /// A stream of another library, in the same context; it outlives this.
-    pub(super) fn lent(context: Arc<Context>, raw: CUstream) -> RawStream {
-        RawStream { context, raw, is_lent: true }
+    /// A stream of another library, in the same context; it outlives this. No work on it is ever
+    /// noted, so that its number is compared with no other.
+    pub(super) fn lent(context: Arc<Context>, raw: CUstream) -> GpuStream {
+        GpuStream { context, raw, number: u64::MAX, is_lent: true }
     }
 
     /// Makes a further stream, which waits for no other by itself.
-    pub(super) fn new(context: &Arc<Context>) -> Result<RawStream, Failure> {
-        context.bind()?;
+    pub(super) fn new(context: &Arc<Context>, number: u64) -> Result<GpuStream, Failure> {
+        let cuda = context.bind()?;
         let mut raw = CUstream::NULL;
         // SAFETY: (1) the context is current; (2) `raw` may be written.
-        unsafe { (context.functions.cuStreamCreate)(&mut raw, CU_STREAM_NON_BLOCKING) }.check()?;
+        unsafe { (cuda.cuStreamCreate)(&mut raw, CU_STREAM_NON_BLOCKING) }.check()?;
         if raw.is_null() {
             return Err(Failure::odd("the stream is null"));
         }
-        Ok(RawStream { context: context.clone(), raw, is_lent: false })
-    }
-
-    pub(super) fn is_lent(&self) -> bool {
-        self.is_lent
-    }
-
-    /// The handle; it lives as long as this.
-    pub(super) fn raw(&self) -> CUstream {
-        self.raw
+        Ok(GpuStream { context: context.clone(), raw, number, is_lent: false })
     }
 
     /// Waits for all work queued so far.
     pub(super) fn synchronize(&self) -> Result<(), Failure> {
-        self.context.bind()?;
+        let cuda = self.context.bind()?;
         // SAFETY: (1) the context is current; (2) the stream is live.
-        unsafe { (self.context.functions.cuStreamSynchronize)(self.raw) }.check()
+        unsafe { (cuda.cuStreamSynchronize)(self.raw) }.check()
     }
 
     /// Makes work that is queued from now on wait for an event of the same context.
     pub(super) fn wait(&self, event: &RawEvent) -> Result<(), Failure> {
-        self.context.bind()?;
+        let cuda = self.context.bind()?;
         // SAFETY: (1) the context is current; (2) stream and event are live; (3) no flags are
         // passed.
-        unsafe { (self.context.functions.cuStreamWaitEvent)(self.raw, event.raw, 0) }.check()
+        unsafe { (cuda.cuStreamWaitEvent)(self.raw, event.raw, 0) }.check()
     }
 }
 
 impl RawEvent {
     /// Makes an event; without `timed` it is for order alone, and cheaper.
     pub(super) fn new(context: &Arc<Context>, timed: bool) -> Result<RawEvent, Failure> {
-        context.bind()?;
+        let cuda = context.bind()?;
         let flags = if timed { CU_EVENT_DEFAULT } else { CU_EVENT_DISABLE_TIMING };
         let mut raw = CUevent::NULL;
         // SAFETY: (1) the context is current; (2) `raw` may be written.
-        unsafe { (context.functions.cuEventCreate)(&mut raw, flags) }.check()?;
+        unsafe { (cuda.cuEventCreate)(&mut raw, flags) }.check()?;
         if raw.is_null() {
             return Err(Failure::odd("the event is null"));
         }
@@ -89,17 +83,17 @@ impl RawEvent {
     }
 
     /// Queues it behind all work that a stream of the same context has so far.
-    pub(super) fn record(&self, stream: &RawStream) -> Result<(), Failure> {
-        self.context.bind()?;
+    pub(super) fn record(&self, stream: &GpuStream) -> Result<(), Failure> {
+        let cuda = self.context.bind()?;
         // SAFETY: (1) the context is current; (2) stream and event are live.
-        unsafe { (self.context.functions.cuEventRecord)(self.raw, stream.raw) }.check()
+        unsafe { (cuda.cuEventRecord)(self.raw, stream.raw) }.check()
     }
 
     /// Returns at once whether everything that was ahead of it is done.
     pub(super) fn is_reached(&self) -> Result<bool, Failure> {
-        self.context.bind()?;
+        let cuda = self.context.bind()?;
         let missing = || Failure::odd("it has no cuEventQuery");
-        let query = self.context.functions.cuEventQuery.ok_or_else(missing)?;
+        let query = cuda.cuEventQuery.ok_or_else(missing)?;
         // SAFETY: (1) the context is current; (2) the event is live.
         match unsafe { query(self.raw) }.check() {
             Ok(()) => Ok(true),
@@ -110,14 +104,13 @@ impl RawEvent {
 
     /// Returns the milliseconds from this event to `end`, both timed and recorded; waits for both.
     pub(super) fn elapsed_ms(&self, end: &RawEvent) -> Result<f64, Failure> {
-        self.context.bind()?;
-        let functions = self.context.functions;
+        let cuda = self.context.bind()?;
         let mut ms = 0.0_f32;
         // SAFETY: (1) the context is current; (2) both events are live; (3) `ms` may be written.
         unsafe {
-            (functions.cuEventSynchronize)(self.raw).check()?;
-            (functions.cuEventSynchronize)(end.raw).check()?;
-            (functions.cuEventElapsedTime)(&mut ms, self.raw, end.raw).check()?;
+            (cuda.cuEventSynchronize)(self.raw).check()?;
+            (cuda.cuEventSynchronize)(end.raw).check()?;
+            (cuda.cuEventElapsedTime)(&mut ms, self.raw, end.raw).check()?;
         }
         if !ms.is_finite() {
             return Err(Failure::odd(format!("the time between the events is {ms} ms")));
@@ -126,7 +119,7 @@ impl RawEvent {
     }
 }
 
-impl Drop for RawStream {
+impl Drop for GpuStream {
     fn drop(&mut self) {
         if !self.raw.is_null() && !self.is_lent {
             let _ = self.context.bind();

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use super::Gpu;
 use super::error::Failure;
-use super::handles::{RawEvent, RawStream};
+use super::handles::{GpuStream, RawEvent};
 use super::memory::GpuMemory;
 use super::module::GpuKernel;
-use super::order::GpuStream;
 use crate::Error;
 use crate::device::launch::Spec;
 use crate::device::lock::lock;
@@ -47,10 +46,10 @@ impl Gpu {
             if kernel.is_some() {
                 order.last_kernel = kernel.cloned();
             }
-            if order.is_needed() && !stream.stream.is_lent() {
+            if order.is_needed() && !stream.is_lent {
                 self.queue_in_order(stream, memories, work)
             } else {
-                self.context.bind().and_then(|()| work(stream))
+                self.context.bind().and_then(|_| work(stream))
             }
         };
         self.check(operation, queued)
@@ -69,10 +68,10 @@ impl Gpu {
         // Made before the work is queued, so that only recording it can fail afterwards.
         let event = RawEvent::new(&self.context, false)?;
         let queued = work(stream);
-        let noted = queued.and_then(|()| event.record(&stream.stream));
+        let noted = queued.and_then(|()| event.record(stream));
         if let Err(failure) = noted {
             // Work may be under way with no event to wait for later: wait now.
-            if stream.stream.synchronize().is_err() {
+            if stream.synchronize().is_err() {
                 for (memory, _) in memories {
                     lock(&memory.uses).unknown = true;
                 }
@@ -98,7 +97,7 @@ impl Gpu {
         kernel.allow_shared(self, spec.shared_bytes)?;
         let operation = format!("launching `{}`", kernel.name);
         self.queue(stream, &operation, memories, Some(&kernel.name), |stream| {
-            launch.start(self, &stream.stream)
+            launch.start(self, stream)
         })
     }
 }
@@ -106,7 +105,7 @@ impl Gpu {
 impl GpuLaunch<'_> {
     /// Gives the launch to the driver. The caller ensures that what the parameters point to lives
     /// until the kernel is done, and that the shared memory is allowed.
-    pub(super) fn start(&self, gpu: &Gpu, stream: &RawStream) -> Result<(), Failure> {
+    pub(super) fn start(&self, gpu: &Gpu, stream: &GpuStream) -> Result<(), Failure> {
         gpu.context.bind()?;
         let Spec { grid, block, shared_bytes, .. } = *self.spec;
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (grid, block);
@@ -122,10 +121,10 @@ impl GpuLaunch<'_> {
         // reference into them; (5) the section on safety in `device` says what a kernel may do
         // beyond them; (6) both functions take the same, except for options, and none are passed.
         let launched = unsafe {
-            let (functions, function) = (gpu.context.functions, self.kernel.function.raw());
-            let (stream, params) = (stream.raw(), params.as_mut_ptr());
+            let (cuda, function) = (gpu.context.functions, self.kernel.raw);
+            let (stream, params) = (stream.raw, params.as_mut_ptr());
             if self.spec.cooperative {
-                (functions.cuLaunchCooperativeKernel)(
+                (cuda.cuLaunchCooperativeKernel)(
                     function,
                     grid_x,
                     grid_y,
@@ -138,7 +137,7 @@ impl GpuLaunch<'_> {
                     params,
                 )
             } else {
-                (functions.cuLaunchKernel)(
+                (cuda.cuLaunchKernel)(
                     function,
                     grid_x,
                     grid_y,

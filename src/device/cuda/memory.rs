@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use super::Gpu;
 use super::error::{self, Failure};
-use super::handles::RawStream;
-use super::order::{GpuStream, Uses};
+use super::handles::GpuStream;
+use super::order::Uses;
 use super::sys::{
     CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, CUDA_ERROR_OUT_OF_MEMORY, CUdeviceptr, CUipcMemHandle,
     CUstream,
@@ -59,10 +59,10 @@ impl GpuMemory {
         let stream = match &keeper {
             _ if !gpu.context.has_async_alloc => None,
             Keeper::Peers => None,
-            Keeper::Stream(stream) => Some(&stream.stream),
-            Keeper::Library | Keeper::Lender | Keeper::Process => Some(&gpu.home.stream),
+            Keeper::Stream(stream) => Some(stream),
+            Keeper::Library | Keeper::Lender | Keeper::Process => Some(&gpu.home),
         };
-        let address = match allocate(&gpu, stream, bytes) {
+        let address = match allocate(&gpu, stream.map(|stream| &**stream), bytes) {
             Ok(address) => address,
             Err(failure) if failure.is(CUDA_ERROR_OUT_OF_MEMORY) => {
                 return Err(out_of_memory(&gpu, bytes));
@@ -134,9 +134,9 @@ impl GpuMemory {
         let queued = self.queue(operation, write, |stream| {
             is_begun = true;
             let bytes = host.bytes();
-            work(bytes.as_mut_ptr().cast(), bytes.len(), stream.stream.raw())
+            work(bytes.as_mut_ptr().cast(), bytes.len(), stream.raw)
         });
-        let done = self.gpu.check(operation, self.gpu.home.stream.synchronize());
+        let done = self.gpu.check(operation, self.gpu.home.synchronize());
         if done.is_err() && is_begun {
             host.leak();
         }
@@ -173,8 +173,8 @@ impl GpuMemory {
         let Gpu { context, home, .. } = &*self.gpu;
         let stream = match &self.keeper {
             Keeper::Lender => return Ok(()),
-            Keeper::Stream(stream) => &stream.stream,
-            Keeper::Library | Keeper::Peers | Keeper::Process => &home.stream,
+            Keeper::Stream(stream) => stream,
+            Keeper::Library | Keeper::Peers | Keeper::Process => home,
         };
         context.bind()?;
         let uses = lock(&self.uses);
@@ -184,16 +184,15 @@ impl GpuMemory {
             // SAFETY: (1) the address is of an allocation of this context, freed only here; (2) the
             // context is current; (3) all work on the memory is over, or ahead on the same stream,
             // or this stream waits for it: launches borrow their memory until they are queued.
-            return unsafe { (context.functions.cuMemFreeAsync)(self.address, stream.raw()) }
-                .check();
+            return unsafe { (context.functions.cuMemFreeAsync)(self.address, stream.raw) }.check();
         }
         // If this fails, something may still run on the memory: then it stays.
         context.synchronize()?;
         if let (Keeper::Process, Some(close)) =
             (&self.keeper, context.functions.cuIpcCloseMemHandle)
         {
-            // SAFETY: (1) the address is of memory that was opened, and is closed only here; (2) and
-            // (3) as above.
+            // SAFETY: (1) the address is of memory that was opened, and is closed only here; (2)
+            // and (3) as above.
             return unsafe { close(self.address) }.check();
         }
         // SAFETY: as above.
@@ -247,7 +246,7 @@ impl DeviceMemory for GpuMemory {
         self.queue("filling memory", true, |stream| {
             // SAFETY: (1) the range is in this memory, which is freed only behind the work queued
             // on it; (2) the context is current, and the stream is of it.
-            unsafe { fill(range.start, byte, bytes, stream.stream.raw()) }.check()
+            unsafe { fill(range.start, byte, bytes, stream.raw) }.check()
         })
     }
 
@@ -277,7 +276,7 @@ impl Drop for GpuMemory {
 
 /// Returns the address of `bytes` bytes of new memory, allocated in the order of a stream, or at
 /// once.
-fn allocate(gpu: &Gpu, stream: Option<&RawStream>, bytes: u64) -> Result<CUdeviceptr, Failure> {
+fn allocate(gpu: &Gpu, stream: Option<&GpuStream>, bytes: u64) -> Result<CUdeviceptr, Failure> {
     // For some such numbers the driver returns another error.
     let len = isize::try_from(bytes).map_err(|_| CUDA_ERROR_OUT_OF_MEMORY)?;
     gpu.context.bind()?;
@@ -289,7 +288,7 @@ fn allocate(gpu: &Gpu, stream: Option<&RawStream>, bytes: u64) -> Result<CUdevic
     let allocated = unsafe {
         match stream {
             Some(stream) => {
-                (functions.cuMemAllocAsync)(&mut address, len.unsigned_abs(), stream.raw())
+                (functions.cuMemAllocAsync)(&mut address, len.unsigned_abs(), stream.raw)
             }
             None => (functions.cuMemAlloc_v2)(&mut address, len.unsigned_abs()),
         }

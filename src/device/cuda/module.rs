@@ -3,22 +3,23 @@
 //! The driver reads the arguments of a launch from memory that the library passes, and it reads as
 //! many bytes as the compiled kernel has. So a module is refused whose parameters it compiled in
 //! another way than the PTX declares them, and every kernel has spare zeros behind its arguments.
-//! The tests are `a_mistaken_size_reads_zeros` in `launch.rs`, and in `tests/suite/driver` those of
-//! parameters and of PTX that is refused.
+//! The tests are `a_mistaken_size_reads_zeros` in `launch.rs`, and in `tests/suite/driver` the
+//! tests of parameters and of PTX that is refused.
 
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex};
 
+use super::Gpu;
 use super::context::Context;
 use super::error::Failure;
+use super::params::{self, ParamPlace};
 use super::sys::{
     Attribute, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_NUM_REGS,
     CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_JIT_ERROR_LOG_BUFFER,
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CUDA_ERROR_INVALID_VALUE, CUfunction, CUmodule,
 };
-use super::{Gpu, params};
 use crate::Error;
 use crate::device::function::{FunctionAttributes, LoadedKernel, LoadedModule};
 use crate::device::lock::lock;
@@ -37,11 +38,12 @@ const SPARE_BYTES: usize = 4 << 10;
 #[derive(Debug)]
 pub(super) struct GpuKernel {
     pub(super) name: Arc<str>,
+    pub(super) raw: CUfunction,
     /// The number of zero bytes behind the parameters of a launch, so that the driver reads nothing
     /// else even if a parameter has another size than the PTX seems to declare. It is the most that
     /// parameters can have at all, unless the driver returned what it compiled.
     pub(super) spare_bytes: usize,
-    pub(super) function: RawFunction,
+    module: Arc<RawModule>,
     /// The dynamic shared memory that launches are allowed so far.
     allowed_shared: Mutex<u32>,
 }
@@ -53,13 +55,6 @@ struct RawModule {
     raw: CUmodule,
 }
 
-/// A kernel as the driver has it. It keeps its module.
-#[derive(Debug)]
-pub(super) struct RawFunction {
-    module: Arc<RawModule>,
-    raw: CUfunction,
-}
-
 /// Has the driver compile a PTX text.
 pub(super) fn load(gpu: &Gpu, ptx: &str) -> Result<LoadedModule, Error> {
     let refused = |message: String| Error::device(&*gpu.label, format!("loading PTX: {message}"));
@@ -69,24 +64,26 @@ pub(super) fn load(gpu: &Gpu, ptx: &str) -> Result<LoadedModule, Error> {
     }
     let mut log = String::new();
     let module = RawModule::load(&gpu.context, ptx, &mut log);
-    let module = gpu.check(&format!("loading PTX{}{log}", version(ptx)), module)?;
-    let module = Arc::new(module);
+    let module = Arc::new(gpu.check(&format!("loading PTX{}{log}", version(ptx)), module)?);
     let mut kernels = Vec::new();
     for entry in declarations.entries() {
         let operation = format!("loading the kernel `{}`", entry.name());
-        let function = gpu.check(&operation, RawFunction::new(&module, entry.name()))?;
-        let attributes = gpu.check(&operation, function.attributes())?;
+        let raw = gpu.check(&operation, module.function(entry.name()))?;
+        let attributes = gpu.check(&operation, module.attributes(raw))?;
         let params = entry.params().to_vec();
-        let compiled = gpu.check(&operation, function.params(params.len() + 1))?;
+        let compiled = gpu.check(&operation, module.params(raw, params.len() + 1))?;
         if let Some(compiled) = &compiled {
             params::compare(&params, compiled)
                 .map_err(|why| Error::device(&*gpu.label, format!("{operation}: {why}")))?;
         }
         let name: Arc<str> = entry.name().into();
-        let allowed_shared = Mutex::new(SHARED_BYTES.saturating_sub(attributes.shared_bytes));
-        let spare_bytes = if compiled.is_some() { SPARE_BYTES } else { MOST_PARAM_BYTES };
-        let code =
-            Arc::new(GpuKernel { name: name.clone(), spare_bytes, function, allowed_shared });
+        let code = Arc::new(GpuKernel {
+            name: name.clone(),
+            raw,
+            spare_bytes: if compiled.is_some() { SPARE_BYTES } else { MOST_PARAM_BYTES },
+            module: module.clone(),
+            allowed_shared: Mutex::new(SHARED_BYTES.saturating_sub(attributes.shared_bytes)),
+        });
         kernels.push(Arc::new(LoadedKernel { name, params, attributes, code }));
     }
     Ok(LoadedModule { kernels, refused: Vec::new() })
@@ -99,8 +96,15 @@ impl GpuKernel {
         if bytes <= *allowed {
             return Ok(());
         }
-        let operation = format!("asking for {bytes} bytes of shared memory per block");
-        gpu.check(&operation, self.function.allow_shared(bytes))?;
+        let set = || {
+            let cuda = self.module.context.bind()?;
+            let attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.number;
+            let bytes = c_int::try_from(bytes).map_err(|_| CUDA_ERROR_INVALID_VALUE)?;
+            // SAFETY: (1) the context is current, and the function live; (2) the driver refuses a
+            // number that is too large.
+            unsafe { (cuda.cuFuncSetAttribute)(self.raw, attribute, bytes) }.check()
+        };
+        gpu.check(&format!("asking for {bytes} bytes of shared memory per block"), set())?;
         *allowed = bytes;
         Ok(())
     }
@@ -108,8 +112,17 @@ impl GpuKernel {
     /// Returns how many blocks of a launch an SM holds at a time.
     pub(super) fn occupancy(&self, gpu: &Gpu, threads: u32, shared: u32) -> Result<u32, Error> {
         self.allow_shared(gpu, shared)?;
-        let operation = format!("asking for the occupancy of `{}`", self.name);
-        gpu.check(&operation, self.function.occupancy(threads, shared))
+        let ask = || {
+            let cuda = self.module.context.bind()?;
+            let ask = cuda.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags;
+            let threads = c_int::try_from(threads).map_err(|_| CUDA_ERROR_INVALID_VALUE)?;
+            let mut blocks: c_int = 0;
+            // SAFETY: (1) the context is current, and the function live; (2) `blocks` may be
+            // written; (3) no flags are passed.
+            unsafe { ask(&mut blocks, self.raw, threads, shared as usize, 0) }.check()?;
+            u32::try_from(blocks).map_err(|_| Failure::odd(format!("{blocks} blocks fit")))
+        };
+        gpu.check(&format!("asking for the occupancy of `{}`", self.name), ask())
     }
 }
 
@@ -117,7 +130,7 @@ impl RawModule {
     /// Has the driver compile a PTX text. If it refuses the text, `log` holds its compiler's
     /// messages, ready to follow other words.
     fn load(context: &Arc<Context>, ptx: &str, log: &mut String) -> Result<RawModule, Failure> {
-        context.bind()?;
+        let cuda = context.bind()?;
         let ptx = string(ptx)?;
         let mut text = vec![0_u8; LOG_BYTES];
         let mut options = [CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
@@ -129,7 +142,7 @@ impl RawModule {
         // have the length that is passed; (4) the log is as long as its option says, and everything
         // outlives the call.
         let loaded = unsafe {
-            (context.functions.cuModuleLoadDataEx)(
+            (cuda.cuModuleLoadDataEx)(
                 &mut raw,
                 ptx.as_ptr().cast(),
                 options.len() as c_uint,
@@ -140,8 +153,8 @@ impl RawModule {
         if let Err(failure) = loaded.check() {
             let end = text.iter().position(|&byte| byte == 0).unwrap_or(LOG_BYTES);
             let text = String::from_utf8_lossy(&text[..end]);
-            let lines: Vec<_> =
-                text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let lines: Vec<_> = lines.collect();
             if !lines.is_empty() {
                 *log = format!(" ({})", lines.join("; "));
             }
@@ -151,6 +164,60 @@ impl RawModule {
             return Err(Failure::odd("the module is null"));
         }
         Ok(RawModule { context: context.clone(), raw })
+    }
+
+    fn function(&self, name: &str) -> Result<CUfunction, Failure> {
+        let cuda = self.context.bind()?;
+        let name = string(name)?;
+        let mut raw = CUfunction::NULL;
+        // SAFETY: (1) the context is current, and the module live; (2) the name ends in a zero
+        // byte; (3) `raw` may be written.
+        unsafe { (cuda.cuModuleGetFunction)(&mut raw, self.raw, name.as_ptr()) }.check()?;
+        if raw.is_null() { Err(Failure::odd("the kernel is null")) } else { Ok(raw) }
+    }
+
+    fn attributes(&self, function: CUfunction) -> Result<FunctionAttributes, Failure> {
+        let attribute = |attribute: Attribute| {
+            let cuda = self.context.bind()?;
+            let mut value: c_int = 0;
+            // SAFETY: (1) the context is current, and the function live; (2) `value` may be
+            // written.
+            let asked =
+                unsafe { (cuda.cuFuncGetAttribute)(&mut value, attribute.number, function) };
+            asked.check()?;
+            let odd = |_| Failure::odd(format!("{} is {value}", attribute.name));
+            u32::try_from(value).map_err(odd)
+        };
+        Ok(FunctionAttributes {
+            registers: Some(attribute(CU_FUNC_ATTRIBUTE_NUM_REGS)?),
+            local_bytes: attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            shared_bytes: attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            max_threads_per_block: attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        })
+    }
+
+    /// Returns the places of a function's parameters, of `most` at most; `None` if the driver does
+    /// not return them, as before CUDA 12.4.
+    fn params(
+        &self,
+        function: CUfunction,
+        most: usize,
+    ) -> Result<Option<Vec<ParamPlace>>, Failure> {
+        let Some(ask) = self.context.functions.cuFuncGetParamInfo else { return Ok(None) };
+        self.context.bind()?;
+        let mut places = Vec::new();
+        while places.len() < most {
+            let (mut offset, mut bytes) = (0_usize, 0_usize);
+            // SAFETY: (1) the context is current, and the function live; (2) both numbers may be
+            // written.
+            match unsafe { ask(function, places.len(), &mut offset, &mut bytes) }.check() {
+                Ok(()) => places.push((offset, bytes)),
+                // There are no more.
+                Err(failure) if failure.is(CUDA_ERROR_INVALID_VALUE) => break,
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(Some(places))
     }
 }
 
@@ -163,91 +230,9 @@ impl Drop for RawModule {
     }
 }
 
-impl RawFunction {
-    fn new(module: &Arc<RawModule>, name: &str) -> Result<RawFunction, Failure> {
-        let context = &module.context;
-        context.bind()?;
-        let name = string(name)?;
-        let mut raw = CUfunction::NULL;
-        // SAFETY: (1) the context is current, and the module live; (2) the name ends in a zero
-        // byte; (3) `raw` may be written.
-        unsafe { (context.functions.cuModuleGetFunction)(&mut raw, module.raw, name.as_ptr()) }
-            .check()?;
-        if raw.is_null() {
-            return Err(Failure::odd("the kernel is null"));
-        }
-        Ok(RawFunction { module: module.clone(), raw })
-    }
-
-    /// The handle; it lives as long as this.
-    pub(super) fn raw(&self) -> CUfunction {
-        self.raw
-    }
-
-    /// The context that it is loaded in.
-    pub(super) fn context(&self) -> &Context {
-        &self.module.context
-    }
-
-    fn attribute(&self, attribute: Attribute) -> Result<u32, Failure> {
-        let context = &self.module.context;
-        context.bind()?;
-        let mut value: c_int = 0;
-        // SAFETY: (1) the context is current, and the function live; (2) `value` may be written.
-        let asked = unsafe {
-            (context.functions.cuFuncGetAttribute)(&mut value, attribute.number, self.raw)
-        };
-        asked.check()?;
-        let odd = |_| Failure::odd(format!("{} is {value}", attribute.name));
-        u32::try_from(value).map_err(odd)
-    }
-
-    fn attributes(&self) -> Result<FunctionAttributes, Failure> {
-        Ok(FunctionAttributes {
-            registers: Some(self.attribute(CU_FUNC_ATTRIBUTE_NUM_REGS)?),
-            local_bytes: self.attribute(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            shared_bytes: self.attribute(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
-            max_threads_per_block: self.attribute(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        })
-    }
-
-    /// Allows launches with this much dynamic shared memory.
-    fn allow_shared(&self, bytes: u32) -> Result<(), Failure> {
-        let context = &self.module.context;
-        context.bind()?;
-        let bytes = c_int::try_from(bytes).map_err(|_| Failure::from(CUDA_ERROR_INVALID_VALUE))?;
-        let attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES.number;
-        // SAFETY: (1) the context is current, and the function live; (2) the driver refuses a
-        // number that is too large.
-        unsafe { (context.functions.cuFuncSetAttribute)(self.raw, attribute, bytes) }.check()
-    }
-
-    /// Returns how many blocks an SM holds at a time.
-    fn occupancy(&self, threads: u32, shared: u32) -> Result<u32, Failure> {
-        let context = &self.module.context;
-        context.bind()?;
-        let threads =
-            c_int::try_from(threads).map_err(|_| Failure::from(CUDA_ERROR_INVALID_VALUE))?;
-        let mut blocks: c_int = 0;
-        // SAFETY: (1) the context is current, and the function live; (2) `blocks` may be written;
-        // (3) no flags are passed.
-        let asked = unsafe {
-            (context.functions.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(
-                &mut blocks,
-                self.raw,
-                threads,
-                shared as usize,
-                0,
-            )
-        };
-        asked.check()?;
-        u32::try_from(blocks).map_err(|_| Failure::odd(format!("{blocks} blocks fit")))
-    }
-}
-
 /// Converts text for the driver, which would stop at a zero byte.
 fn string(text: &str) -> Result<CString, Failure> {
-    CString::new(text).map_err(|_| Failure::from(CUDA_ERROR_INVALID_VALUE))
+    CString::new(text).map_err(|_| CUDA_ERROR_INVALID_VALUE.into())
 }
 
 /// Returns the version in a PTX text, for messages.

@@ -12,8 +12,7 @@ use std::sync::Arc;
 
 use super::Gpu;
 use super::error::Failure;
-use super::handles::{RawEvent, RawStream};
-use super::sys::CUstream;
+use super::handles::{GpuStream, RawEvent};
 use crate::Error;
 use crate::device::lock::lock;
 
@@ -33,40 +32,17 @@ impl Order {
     }
 }
 
-/// A queue of work.
-#[derive(Debug)]
-pub(super) struct GpuStream {
-    pub(super) stream: RawStream,
-    /// 0 for the default stream.
-    number: u64,
-}
-
-impl GpuStream {
-    pub(super) fn home(stream: RawStream) -> Arc<GpuStream> {
-        Arc::new(GpuStream { stream, number: 0 })
-    }
-}
-
 impl Gpu {
     /// Makes a further stream, behind all work so far. From now on work is ordered across streams.
     pub(super) fn further_stream(&self) -> Result<Arc<GpuStream>, Error> {
         let made = {
             let mut order = lock(&self.order);
             let idle = if order.is_needed() { Ok(()) } else { self.context.synchronize() };
-            idle.and_then(|()| RawStream::new(&self.context)).map(|stream| {
-                order.streams += 1;
-                Arc::new(GpuStream { stream, number: order.streams })
-            })
+            let number = order.streams + 1;
+            idle.and_then(|()| GpuStream::new(&self.context, number))
+                .inspect(|_| order.streams = number)
         };
-        self.check("making a stream", made)
-    }
-
-    /// Takes a stream that another library has made in this GPU's primary context and that outlives
-    /// this one.
-    pub(super) fn stream_of_others(&self, raw: CUstream) -> Arc<GpuStream> {
-        let stream = RawStream::lent(self.context.clone(), raw);
-        // Its work is never noted, so that no other number is compared with this one.
-        Arc::new(GpuStream { stream, number: u64::MAX })
+        self.check("making a stream", made.map(Arc::new))
     }
 }
 
@@ -94,7 +70,7 @@ impl Uses {
         let reads = if write { &self.reads[..] } else { &[] };
         for earlier in self.write.iter().chain(reads) {
             if earlier.stream != stream.number {
-                stream.stream.wait(&earlier.event)?;
+                stream.wait(&earlier.event)?;
             }
         }
         Ok(())

@@ -1,8 +1,5 @@
 //! The parameters of a kernel as the driver compiled it, against those that the PTX declares.
 
-use super::error::Failure;
-use super::module::RawFunction;
-use super::sys::CUDA_ERROR_INVALID_VALUE;
 use crate::simt::Param;
 
 /// Offset and size of a parameter, in bytes.
@@ -10,30 +7,6 @@ pub(super) type ParamPlace = (usize, usize);
 
 /// The largest alignment for which offsets do not depend on the address of the first parameter.
 const BASE_ALIGN: u32 = 16;
-
-impl RawFunction {
-    /// Returns the extents of its parameters, of `most` at most; `None` if the driver does not
-    /// return them, as before CUDA 12.4.
-    pub(super) fn params(&self, most: usize) -> Result<Option<Vec<ParamPlace>>, Failure> {
-        let context = self.context();
-        let Some(ask) = context.functions.cuFuncGetParamInfo else { return Ok(None) };
-        context.bind()?;
-        let mut places = Vec::new();
-        while places.len() < most {
-            let (mut offset, mut bytes) = (0_usize, 0_usize);
-            // SAFETY: (1) the context is current, and the function live; (2) both numbers may be
-            // written.
-            let asked = unsafe { ask(self.raw(), places.len(), &mut offset, &mut bytes) }.check();
-            match asked {
-                Ok(()) => places.push((offset, bytes)),
-                // There are no more.
-                Err(failure) if failure.is(CUDA_ERROR_INVALID_VALUE) => break,
-                Err(failure) => return Err(failure),
-            }
-        }
-        Ok(Some(places))
-    }
-}
 
 /// Refuses parameters that the driver compiled in another way than the PTX declares them.
 pub(super) fn compare(declared: &[Param], compiled: &[ParamPlace]) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! The part of the driver's binary interface that this backend uses.
 //!
-//! Names, numbers and layouts are those of NVIDIA's documentation of the CUDA driver API, so that
-//! they can be looked up there. Declaring them here leaves the version of every other CUDA crate in
+//! Names, numbers and layouts come from NVIDIA's documentation of the CUDA driver API, where they
+//! can be looked up. Declaring them here leaves the version of every other CUDA crate in
 //! a program free. A result is an integer until it has been checked: a later driver returns codes
 //! that this list does not have. [`super::library`] declares the functions. The tests with a fake
 //! driver (`tests/suite/driver`) call every one of them.

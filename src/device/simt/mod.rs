@@ -17,9 +17,8 @@ use std::{io, thread};
 use rayon::prelude::*;
 
 use super::backend::{Attributes, Backend, DeviceMemory, Handle, HostArray, Users, read};
-use super::bounds::Bounds;
 use super::function::{FunctionAttributes, LoadedKernel, LoadedModule, Modules};
-use super::launch::Spec;
+use super::launch::{Bounds, Spec};
 use super::lock::lock;
 use super::signature::Packed;
 use crate::Error;

@@ -1,4 +1,8 @@
 //! The recurrence that picks its kernel by itself.
+//!
+//! For every shape, and wherever the arrays begin, its results have the bits of the kernel that it
+//! reports. Shapes are chosen around the limits at which the choice changes: whole vectors, none,
+//! few rows, many rows, and lengths whose fastest kernel is not shipped.
 
 use approx::assert_abs_diff_eq;
 use std::process::Command;
@@ -17,7 +21,7 @@ use super::{on_every_device, says};
 
 const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Reverse];
 
-/// Numbers in [0.5, 1.5), of which no two neighbours are alike.
+/// Numbers in [0.5, 1.5); neighbours differ.
 fn numbers<S: Storage>(len: usize, seed: u32) -> Vec<S> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 9;
     let number = |i| 0.5 + f64::from(mixed(i)) / f64::from(1 << 23);
@@ -65,7 +69,7 @@ fn whole_rows_are_told_from_others() {
     });
 }
 
-/// Every number that a forward pass writes, in bits, with what lies around the outputs.
+/// Returns the bits of every number that a forward pass writes, and of the numbers around them.
 fn forward<S: Storage>(
     device: &Device,
     shape: Shape,
@@ -97,7 +101,7 @@ fn forward<S: Storage>(
     Ok(results)
 }
 
-/// Every number that a backward pass writes, in bits, with what lies around the gradients.
+/// Returns the bits of every number that a backward pass writes, and of the numbers around them.
 fn backward<S: Storage>(
     device: &Device,
     shape: Shape,
@@ -133,8 +137,7 @@ fn backward<S: Storage>(
     Ok(results)
 }
 
-/// Whatever shape and wherever the arrays begin: the bits of the kernel that was chosen, run by
-/// itself.
+/// For every shape and every beginning of the arrays, the bits are those of the chosen kernel.
 fn equals_the_chosen_kernel<S: Storage>() {
     on_every_device(|device| {
         let auto = Recurrence::<S>::new(device, Choice::Fastest)?;
@@ -251,7 +254,7 @@ fn what_does_not_fit_together_is_refused_before_anything_is_loaded() {
     });
 }
 
-/// The fastest kernel for 8 rows of whole vectors.
+/// Returns the fastest kernel for 8 rows of whole vectors.
 fn best(seq_len: usize, shipped_only: bool) -> KernelChoice {
     KernelChoice::best(Query {
         element: ElementType::F32,
@@ -263,7 +266,7 @@ fn best(seq_len: usize, shipped_only: bool) -> KernelChoice {
     })
 }
 
-/// A length at which the fastest kernel is not shipped.
+/// Returns a length at which the fastest kernel is not shipped.
 fn to_be_compiled() -> Option<usize> {
     (4..16).map(|log| 1 << log).find(|&seq_len| best(seq_len, false) != best(seq_len, true))
 }
@@ -273,7 +276,7 @@ fn without_a_compiler_a_shipped_kernel_takes_the_place() {
     const NAME: &str = "device::auto::without_a_compiler_a_shipped_kernel_takes_the_place";
     const NOWHERE: &str = "no-such-folder";
     if std::env::var_os("LINREC_NVRTC").is_none_or(|value| value != NOWHERE) {
-        // Once more, in a program that finds no compiler.
+        // The same in a program that finds no compiler.
         let this = std::env::current_exe().unwrap();
         let arguments = ["--exact", NAME, "--nocapture"];
         let output =

@@ -1,4 +1,8 @@
 //! Graphs: launches recorded once and replayed.
+//!
+//! A replay gives the bits of the launches, keeps everything that it needs, and keeps its order
+//! with other work on the same buffers. Everything that a graph does not repeat is refused inside
+//! of a recording. The numbers in the arrays are such that an element from a wrong place shows.
 
 use linrec::Error;
 use linrec::device::{
@@ -24,7 +28,7 @@ fn double(
     function.launch(len.div_ceil(256), 256).arg(values).arg(2.0_f32).arg(len).run(stream)
 }
 
-/// Numbers in [0.5, 1), of which no two neighbours are alike.
+/// Numbers in [0.5, 1); neighbours differ.
 fn numbers(len: usize, seed: u32) -> Vec<f32> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 9;
     (0..len as u32).map(|i| 0.5 + mixed(i) as f32 / (1 << 24) as f32).collect()
@@ -75,7 +79,7 @@ impl Chain {
         Ok(())
     }
 
-    /// New inputs, and NaN everywhere else.
+    /// Uploads new inputs, and NaN everywhere else.
     fn reset(&mut self, seed: u32) -> Result<(), Error> {
         self.inputs.upload(&numbers(self.inputs.len(), seed))?;
         for buffer in self.results_mut() {
@@ -155,7 +159,7 @@ fn a_graph_keeps_its_buffers_and_kernels() {
     on_every_device(|device| {
         let values = device.upload(&numbers(LEN, 1))?;
         let graph = {
-            // The way there and back leads through memory that no handle is left to.
+            // The launches go through memory that has no handle any more.
             let recurrence = Recurrence::<f32>::new(device, Choice::Fastest)?;
             let (zeros, mut between) = (device.upload(&vec![0.0; LEN])?, device.allocate(LEN)?);
             let mut values = values.slice(..)?;
@@ -169,7 +173,7 @@ fn a_graph_keeps_its_buffers_and_kernels() {
                 Ok(())
             })?
         };
-        // Memory given back would be had again here, and be written.
+        // Freed memory would be allocated again here, and written.
         let mut others = Vec::new();
         for _ in 0..4 {
             let mut other = device.allocate::<f32>(LEN)?;
@@ -207,7 +211,7 @@ fn replays_keep_the_order_of_work_on_their_buffers() {
                 graph.replay(stream)?;
                 double(&function, &streams[1], &mut values)?;
             }
-            // What is still queued is done all the same, and before the copy.
+            // Work that is still queued is done before the copy.
             drop(graph);
             assert_eq!(values.download()?, vec![512.0; LEN]);
         }
@@ -248,7 +252,7 @@ fn what_a_graph_does_not_repeat_is_an_error_that_says_so() {
             says(nothing.replay(stream), &["replaying a graph", only]);
             double(&function, stream, &mut values).map(drop)
         })?;
-        // None of it has left anything behind.
+        // The refused operations have left nothing behind.
         assert_eq!((graph.len(), values.download()?), (1, vec![1.0]));
         graph.replay(&device.stream())?;
         nothing.replay(&device.stream())?;
@@ -266,7 +270,7 @@ fn a_recording_that_fails_is_over() {
         let failed = device.record(|stream| {
             kept = Some(stream.clone());
             double(&function, stream, &mut values)?;
-            // Found when it is recorded, not when it is replayed.
+            // Found when it is recorded, and not when it is replayed.
             function.launch(1, 32).arg(&mut values).arg(2.0_f32).run(stream).map(drop)
         });
         says(failed, &["launching `scale`", "2 arguments were given, and the kernel takes 3"]);

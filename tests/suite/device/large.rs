@@ -10,7 +10,7 @@ use ndarray::{Array2, ArrayView2};
 
 const NUM_SEQS: usize = 40_000;
 const SEQ_LEN: usize = 65_536;
-/// The kernels that are asked for so much.
+/// The kernels that the test runs.
 const CHOICES: [KernelChoice; 4] = [
     KernelChoice::Pipe(PipeConfig::DEFAULT),
     KernelChoice::Rows(RowsConfig { lanes: 16, vectors: 2, threads: 32, whole: true }),
@@ -20,7 +20,7 @@ const CHOICES: [KernelChoice; 4] = [
 /// The arrays repeat these rows.
 const ROWS: usize = 25;
 
-/// Numbers of which every row begins elsewhere.
+/// Numbers; every row begins with another one.
 fn rows(seed: u32, low: f32, high: f32) -> Array2<f32> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761).rotate_left(13) >> 8;
     Array2::from_shape_fn((ROWS, SEQ_LEN), |(row, l)| {
@@ -46,7 +46,7 @@ fn rows_past_element_2_31_are_right() {
         let (x, c) = (repeated(device, &inputs).unwrap(), repeated(device, &coeffs).unwrap());
         let mut y = device.allocate(NUM_SEQS * SEQ_LEN).unwrap();
         for choice in CHOICES {
-            // Of the same elements, more and shorter rows where a kernel takes no long ones.
+            // More and shorter rows of the same elements, if a kernel takes no long rows.
             let seq_len = choice.max_len(ElementType::F32).map_or(SEQ_LEN, |most| most as usize);
             y.poison().unwrap();
             let recurrence = Recurrence::<f32>::new(device, choice).unwrap();
@@ -58,7 +58,7 @@ fn rows_past_element_2_31_are_right() {
     }
 }
 
-/// Holds the first rows to the bound, and others to be the same.
+/// Checks the first rows against the bound, and the others against the first.
 fn judge(y: &Buffer<f32>, inputs: ArrayView2<f32>, coeffs: ArrayView2<f32>, seq_len: usize) {
     let shape = (inputs.len() / seq_len, seq_len);
     let [x, c] = [inputs, coeffs].map(|array| array.into_shape_with_order(shape).unwrap());

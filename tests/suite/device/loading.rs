@@ -90,8 +90,8 @@ fn what_is_no_ptx_is_refused() {
     });
 }
 
-/// A driver of CUDA 13 refuses it with a code that CUDA 12.0 had not: 225, or that of a linker's
-/// error.
+/// A driver of CUDA 13 refuses it with a code that CUDA 12.0 does not have: 225, or the code of a
+/// linker's error.
 #[test]
 fn a_kernel_that_waits_for_its_own_device_is_refused() {
     let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n\

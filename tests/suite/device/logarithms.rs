@@ -14,7 +14,7 @@ use crate::exponential::Twin;
 
 const SHAPE: (usize, usize) = (5, 131);
 
-/// Deterministic numbers in [-1, 1), of which no two are alike.
+/// Deterministic numbers in [-1, 1), all different.
 fn numbers(len: usize, seed: u32) -> Vec<f32> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 8;
     (0..len as u32).map(|i| mixed(i) as f32 / (1 << 23) as f32 - 1.0).collect()
@@ -29,7 +29,7 @@ fn array<T: Element>(seed: u32) -> Array2<T> {
     Array2::from_shape_fn(SHAPE, number)
 }
 
-/// What is written of a number is read as the same one.
+/// A printed number is read as the same number.
 fn text<T: Element>(numbers: impl IntoIterator<Item = T>) -> Vec<String> {
     numbers.into_iter().map(|number| format!("{number:?}")).collect()
 }
@@ -64,7 +64,7 @@ fn same_as_plain<T: Element + Twin + Storage<Accum = T>>(device: &Device) -> Res
                 |of: &linrec::Gradients<T>| text(of.d_inputs.iter().chain(&of.d_initial).copied());
             assert_eq!(all(&got), all(&plain), "{choice} on {}", device.label());
             for ((got, plain), coeff) in got.d_coeffs.iter().zip(&plain.d_coeffs).zip(&coeffs) {
-                // Of complex numbers a processor rounds in another order.
+                // For complex numbers the CPU rounds in another order.
                 let expected = *plain * coeff.conj();
                 let error = (*got - expected).modulus();
                 let bound = T::PRODUCT_ROUNDINGS * 2.0 * T::UNIT_ROUNDOFF * expected.modulus();
@@ -167,7 +167,7 @@ fn calls_of_one_recurrence_do_not_disturb_each_other() {
             expected.push(problem.take()?);
         }
 
-        // A graph that is replayed while others queue, on other streams, in other threads.
+        // A graph is replayed while other threads queue work on other streams.
         let [first, others @ ..] = &mut problems;
         let graph = device.record(|stream| first.queue(stream))?;
         assert_eq!(graph.len(), 5);
@@ -207,8 +207,7 @@ fn what_was_counted_is_all_that_ran() {
 #[test]
 fn where_they_cannot_be_the_error_names_them() {
     let device = Device::simt();
-    // 62 GiB each, of the 256 that the emulator has: room for f32 takes 124 more. No byte is
-    // touched.
+    // 62 GiB each, of the emulator's 256: scratch in f32 takes 124 more. No byte is touched.
     let len = 31 << 30;
     let (array, mut outputs) = (device.allocate::<bf16>(len), device.allocate::<bf16>(len));
     let (Ok(array), Ok(outputs)) = (&array, &mut outputs) else { panic!("no memory") };

@@ -1,4 +1,4 @@
-//! Parameters larger than what they are given: nothing else of the host's memory may go along.
+//! Parameters that are larger than their arguments: no other memory of the host may reach a kernel.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, under_test};
@@ -9,8 +9,8 @@ const SECRET: u64 = 0x5ec2_e75e_c2e7_5ec2;
 /// The kernel's second parameter, in words and in bytes.
 const WORDS: usize = 512;
 
-/// Copies its second parameter to where the first points. The size of it has once been taken for
-/// one byte.
+/// Copies its second parameter to where the first points. A search of the text once took its size
+/// for one byte.
 fn copies_its_parameter() -> String {
     let copies: String = (0..WORDS)
         .map(|word| {
@@ -63,7 +63,7 @@ fn a_byte_is_no_parameter_of_4096_bytes() {
     on_every_device(attack);
 }
 
-/// Where each parameter lies the driver says for itself, from CUDA 12.4 on: both must agree.
+/// From CUDA 12.4 on the driver returns the place of each parameter, which must agree.
 #[test]
 fn kernels_of_every_layout_are_loaded() {
     for device in under_test() {

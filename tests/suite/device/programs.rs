@@ -26,7 +26,7 @@ DONE:
     ret;
 }";
 
-/// Every block writes its number to `found[number]` by way of the last word of `bytes` bytes of
+/// Every block writes its number to `found[number]` through the last word of `bytes` bytes of
 /// dynamic shared memory: `unsigned* found, unsigned bytes`.
 pub const THROUGH_SHARED: &str = "
 .version 8.0
@@ -50,8 +50,8 @@ pub const THROUGH_SHARED: &str = "
     ret;
 }";
 
-/// Writes what it is given: `unsigned char* out, bool, short, float, double, unsigned long long*`,
-/// the last being null or where to write 1.
+/// Writes its arguments: `unsigned char* out, bool, short, float, double, unsigned long long*`. If
+/// the last is not null, it also writes 1 there.
 pub const ECHO: &str = "
 .version 8.0
 .target sm_80
@@ -86,8 +86,8 @@ DONE:
 
 /// Every block writes `1000 * round + number` to `numbers[number]`, waits until all blocks have,
 /// and writes what the next block wrote to `found[number]`, where the last block's next is the
-/// first; then it waits for all once more. It waits by atomic operations alone, from which nobody
-/// could tell that it waits. `arrived` is 0 before the first launch, and counts on with the next:
+/// first; then it waits for all once more. It waits by atomic operations alone, which do not show
+/// that it waits. `arrived` is 0 before the first launch, and counts on with the next:
 /// `unsigned *arrived, *numbers, *found, unsigned round`.
 pub const NEXT_BLOCK: &str = "
 .version 8.0

@@ -1,4 +1,4 @@
-//! A driver that does what it is told, in a process that has no other.
+//! A driver that follows instructions, in a process that has no other driver.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ const REPORT: &str = "FAKE_CUDA_REPORT";
 /// The variable that names the scenario of a process.
 pub const SCENARIO: &str = "LINREC_TEST_SCENARIO";
 
-/// What a process did with the fake driver.
+/// The record of a process with the fake driver.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: ExitStatus,
-    /// What the scenario printed for every step.
+    /// The text that the scenario printed for every step.
     pub steps: Vec<String>,
-    /// How often each function was called.
+    /// The number of calls of each function.
     pub calls: BTreeMap<String, u32>,
-    /// How many of each kind were not given back.
+    /// The number of objects of each kind that were not freed.
     pub live: BTreeMap<String, u32>,
-    /// What no program may do with a driver.
+    /// Violations of the driver's rules.
     pub wrong: Vec<String>,
     output: String,
 }
 
-/// Runs a scenario in a process of its own, with the fake driver under these instructions.
+/// Runs a scenario in another process, with the fake driver under these instructions.
 pub fn run(scenario: &str, instructions: &str) -> Outcome {
     run_with(library(), scenario, instructions)
 }
@@ -48,7 +48,7 @@ fn run_with(folder: &Path, scenario: &str, instructions: &str) -> Outcome {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Relaxed);
     let report = folder.join(format!("report-{}-{number}", std::process::id()));
-    // The module of this test without the name of the executable: what the harness calls its tests.
+    // The module of this test without the name of the executable, as the harness names its tests.
     let (_, module) = module_path!().split_once("::").unwrap();
     let child = module.replace("fake", "a_process_of_its_own");
     let output = Command::new(env::current_exe().unwrap())
@@ -113,13 +113,13 @@ impl Outcome {
 
 pub const FILE: &str = "libcuda.so.1";
 
-/// The folder with the fake driver, compiled once.
+/// Returns the folder with the fake driver, compiled once.
 pub fn library() -> &'static Path {
     static COMPILED: OnceLock<PathBuf> = OnceLock::new();
     COMPILED.get_or_init(|| compiled("fake-driver", FILE, SOURCE))
 }
 
-/// The folder with a library that is compiled from C, under this name.
+/// Returns the folder with a library that is compiled from C, under this name.
 pub fn compiled(folder: &str, file: &str, text: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let made = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -137,11 +137,11 @@ pub fn compiled(folder: &str, file: &str, text: &str) -> PathBuf {
     folder
 }
 
-/// A folder with the library of another, but for a function.
+/// Returns a folder with the library of another one, without a function.
 pub fn lacking(folder: &Path, file: &str, function: &str) -> PathBuf {
     let mut bytes = fs::read(folder.join(file)).unwrap();
     let name = format!("\0{function}\0").into_bytes();
-    // The first place is the table by which the loader looks for names.
+    // The first occurrence is in the table where the loader looks for names.
     let at = bytes.windows(name.len()).position(|window| window == name);
     let at = at.unwrap_or_else(|| panic!("the fake library has no {function}"));
     bytes[at + 1] = b'x';
@@ -150,8 +150,7 @@ pub fn lacking(folder: &Path, file: &str, function: &str) -> PathBuf {
     folder
 }
 
-/// Writes the library into a folder, as a whole: another test run may be using the one that is
-/// there.
+/// Writes the library into a folder by a rename, because another test run may be using the old one.
 fn place(folder: &Path, name: &str, bytes: &[u8]) {
     fs::create_dir_all(folder).unwrap();
     let file = tempfile::NamedTempFile::new_in(folder).unwrap();

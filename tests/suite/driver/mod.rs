@@ -1,5 +1,10 @@
-//! What the device layer makes of a driver that fails: `libcuda.c`, which fails as it is told, is
-//! loaded in its place by a process of its own for every test.
+//! The device layer on a driver that fails.
+//!
+//! `libcuda.c` is a driver without a GPU. Instructions in the environment make any call fail,
+//! return nonsense, end late, or let an error last; and it reports what is not freed and what
+//! breaks the driver's rules. Every test loads it in another process in place of the driver, and
+//! plays a scenario there ([`scenario`]). So every function is missing once, and fails at several
+//! calls.
 
 pub mod fake;
 mod scenario;
@@ -10,7 +15,7 @@ use fake::{Outcome, run, run_lacking, run_without};
 /// the oldest driver supported; and two that no driver has.
 const CODES: [i32; 4] = [719, 919, i32::MAX, -1];
 
-/// What is optional in a driver.
+/// The functions that a driver may lack.
 const OPTIONAL: [&str; 7] = [
     "cuFuncGetParamInfo",
     WORDS[0],
@@ -20,7 +25,7 @@ const OPTIONAL: [&str; 7] = [
     BETWEEN_PROCESSES[2],
     BETWEEN_PROCESSES[3],
 ];
-/// What several processes call: see the tests of groups.
+/// The functions that only groups of several processes call: see their tests.
 const BETWEEN_PROCESSES: [&str; 4] = [
     "cuIpcCloseMemHandle",
     "cuIpcGetMemHandle",
@@ -29,7 +34,7 @@ const BETWEEN_PROCESSES: [&str; 4] = [
 ];
 const WORDS: [&str; 2] = ["cuGetErrorName", "cuGetErrorString"];
 
-/// What gives back; it is called where nobody waits for an answer.
+/// The functions that free something, whose errors no caller gets.
 const GIVING_BACK: [&str; 8] = [
     "cuDevicePrimaryCtxRelease_v2",
     "cuEventDestroy_v2",
@@ -41,13 +46,13 @@ const GIVING_BACK: [&str; 8] = [
     "cuStreamDestroy_v2",
 ];
 
-/// What is called for giving back, too.
+/// The other functions that are called for freeing.
 const ALSO_FOR_GIVING_BACK: [&str; 3] =
     ["cuCtxGetCurrent", "cuCtxSynchronize", "cuStreamWaitEvent"];
 
-/// Ways through the scenario that between them call everything: as it is; on a GPU whose memory is
-/// not allocated in a stream's order; with errors that the driver has words for; and with one that
-/// ends the opening half-way.
+/// Ways through the scenario that together call everything: without instructions; on a GPU whose
+/// memory is not allocated in a stream's order; with errors that the driver has words for; and with
+/// an error half-way through the opening.
 const WAYS: [&str; 4] = ["", "set 115 0;", "fail cuInit 0 999;", "fail cuDeviceGetName 1 999;"];
 
 macro_rules! with_the_fake_driver {
@@ -126,7 +131,7 @@ with_the_fake_driver! {
     }
 
     fn nonsense_in_place_of_an_answer_is_an_error() {
-        // What has an answer, and in which call the answer is asked for.
+        // The functions that return something, the call that returns nonsense, and the error.
         for (function, call, said) in [
             ("cuCtxGetCurrent", 0, ""),
             ("cuDeviceGet", 1, ""),
@@ -183,7 +188,7 @@ with_the_fake_driver! {
         }
     }
 
-    /// What others have made is used in their order, and stays theirs.
+    /// Lent objects are used in the lender's order, and are not freed.
     fn memory_and_streams_that_are_lent() {
         let outcome = run("lent", "");
         outcome.must_end_well("lent");
@@ -201,7 +206,7 @@ with_the_fake_driver! {
         nothing_is_left(&outcome, "lent");
     }
 
-    /// Even where a driver does not say what it compiled, and reads more than the PTX declares.
+    /// Even if the driver does not return what it compiled, and reads more than the PTX declares.
     fn a_mistaken_size_reads_zeros() {
         for bytes in [5, 4096, 32_764] {
             let what = format!("size scale 3 {bytes};");
@@ -248,8 +253,7 @@ with_the_fake_driver! {
         assert_eq!(again.errors().count(), 0, "a new process has the device");
     }
 
-    /// Whatever a driver returns at first, opening fails; whatever it returns later, nothing
-    /// panics.
+    /// An error in the beginning ends the opening; at no call does an error make anything panic.
     fn an_error_that_sticks_from_any_call_on() {
         let usual = run("everything", "");
         for function in [
@@ -291,7 +295,7 @@ with_the_fake_driver! {
             "values: [8.0, 16.0]".into(),
             String::from("end"),
         ]);
-        // One for the launch, one for the graph, and none for what was refused.
+        // One for the launch, one for the graph, and none for the refused launches.
         let counts = ["cuLaunchCooperativeKernel", "cuLaunchKernel"].map(|name| outcome.count(name));
         assert_eq!(counts, [2, 0]);
     }
@@ -302,7 +306,7 @@ with_the_fake_driver! {
         let said = "cuda:0: asking how many blocks of `scale` fit at once: the device takes no cooperative launches";
         assert_eq!(outcome.errors().collect::<Vec<_>>(), [said]);
 
-        // The driver finds less room than it said, when it is launched and when it is recorded.
+        // The driver finds that fewer blocks fit than it said, at the launch and at the recording.
         for (call, step) in [(1, "launching `scale`"), (2, "making a graph")] {
             let what = format!("fail cuLaunchCooperativeKernel {call} 720;");
             let outcome = run("cooperative", &what);
@@ -318,7 +322,7 @@ with_the_fake_driver! {
     }
 
     fn memory_is_not_freed_under_a_copy_to_the_host() {
-        // The first wait is the upload's last: of 16 chunks.
+        // The upload waits 16 times, once for each chunk.
         let wait = "late cuMemcpyDtoHAsync_v2; fail cuStreamSynchronize 17 719;";
         let outcome = run("a late download", wait);
         outcome.must_end_well(wait);
@@ -373,7 +377,7 @@ fn fails(function: &str, usual: &[(&str, Outcome)]) {
                 Some(error) => assert!(error.contains(" failed: "), "{what} {error}"),
                 None => assert!(gives_back, "{what} {:?}", outcome.steps),
             }
-            // An error that ends the use of a device need not leave it in order.
+            // An error that ends the use of a device may leave objects behind.
             if *code != 719 && call != 0 && !gives_back {
                 nothing_is_left(&outcome, &what);
             }
@@ -381,13 +385,13 @@ fn fails(function: &str, usual: &[(&str, Outcome)]) {
     }
 }
 
-/// Panics if something was not given back that is not kept for the whole process.
+/// Panics if an object was not freed that is not kept for the whole process.
 fn nothing_is_left(outcome: &Outcome, what: &str) {
     for kind in ["allocation", "stream", "event", "graph", "exec"] {
         let left = outcome.left(kind);
         assert_eq!(left, 0, "{what}: {left} of {kind} are left; {:?}", outcome.steps);
     }
-    // The device and what is loaded on it.
+    // The device and its modules are kept.
     assert!(
         outcome.left("context") <= 1 && outcome.left("module") <= 1,
         "{what}: {:?}",

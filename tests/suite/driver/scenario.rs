@@ -1,4 +1,8 @@
-//! What a process does with the fake driver: every step is tried, whatever became of those before.
+//! The scenarios that a process plays with the fake driver.
+//!
+//! A scenario is a list of steps. Every step is tried, even if steps before it have failed, and its
+//! outcome is printed for the test that started the process. Steps that need the result of a failed
+//! one are left out.
 
 use std::ffi::c_void;
 use std::fmt::Display;
@@ -12,7 +16,7 @@ use crate::device::programs::SCALE;
 /// Two kernels, of which the driver finds one.
 const NOT_COMPILED: &str = ".version 8.0 .target sm_80 .address_size 64 .visible .entry other() { ret; } \
                             .visible .entry not_compiled() { ret; }";
-/// More than an allocator keeps for later: memory of this size is gone when it is freed.
+/// More than an allocator keeps for later use: the system unmaps memory of this size at once.
 const LARGE: usize = 64 << 20;
 
 pub fn play(name: &str) {
@@ -36,7 +40,7 @@ pub fn play(name: &str) {
     println!("step end");
 }
 
-/// Prints what became of a step.
+/// Prints the outcome of a step.
 fn step<T>(name: &str, result: Result<T, Error>) -> Option<T> {
     match result {
         Ok(value) => {
@@ -145,7 +149,7 @@ fn lent() {
         (library, address, handle)
     };
     {
-        // A stream of the library's own, so that it keeps the order of work across streams.
+        // A further stream, so that the library keeps the order of work across streams.
         let _own = step("stream", device.new_stream());
         // SAFETY: (1) the stream is there until the end; (2) what is used on it is dropped before.
         let Some(stream) = step("lent stream", unsafe { device.lent_stream(handle) }) else {
@@ -228,7 +232,7 @@ fn leave_a_buffer() {
     value("devices", Device::all().len());
 }
 
-/// A launch with a heap full of what is none of the kernel's business.
+/// A launch with a heap full of secrets, which must not reach the kernel.
 fn among_secrets() {
     let device = Device::cuda(0).unwrap();
     let function = step("module", device.module(SCALE).and_then(|module| module.function("scale")));
@@ -248,7 +252,7 @@ fn late_download() {
     let device = Device::cuda(0).unwrap();
     let values = device.upload(&vec![1_u8; LARGE]).unwrap();
     step("download", values.download());
-    // Had the first target been freed, this would be in its place, or nothing at all.
+    // If the first target had been freed, this array or nothing would be in its place.
     let others = [vec![7_u8; LARGE], vec![7_u8; LARGE]];
     step("the copy ends", device.memory());
     let untouched = others.iter().all(|other| other.iter().all(|&byte| byte == 7));
@@ -261,14 +265,14 @@ fn late_upload() {
     let mut buffer = device.allocate::<u8>(1 << 20).unwrap();
     let mut values = vec![1_u8; 1 << 20];
     step("upload", buffer.upload(&values));
-    // The borrow is over: these are the caller's.
+    // The borrow is over, so that the caller may change the array.
     values.fill(2);
     step("the copy ends", device.memory());
     let copied = buffer.download().unwrap();
     value("copied", copied.iter().all(|&byte| byte == 1));
 }
 
-/// Copies longer than what is staged at a time.
+/// Copies of more bytes than are staged at a time.
 fn many_chunks() {
     let device = Device::cuda(0).unwrap();
     let values: Vec<u32> = (0..(9 << 20) / 4 + 1).collect();
@@ -276,8 +280,7 @@ fn many_chunks() {
     value("equal", buffer.download().unwrap() == values);
 }
 
-/// Cooperative launches of as many blocks as there can be, and of one more: as they are, and
-/// recorded.
+/// Cooperative launches of the most blocks that fit, and of one more: launched, and recorded.
 fn cooperative() {
     let device = Device::cuda(0).unwrap();
     value("attribute", device.attributes().cooperative);

@@ -140,8 +140,8 @@ impl GpuCommunicator {
         let done = self.gpu.check(operation, RawEvent::new(&self.gpu.context, false))?;
         let mut begun = Ok(());
         self.gpu.queue(&self.gpu.home, operation, memories, None, |stream| {
-            begun = self.settle(&state, work(state.handle(), stream.stream.raw()), is_off, until);
-            done.record(&stream.stream)
+            begun = self.settle(&state, work(state.handle(), stream.raw), is_off, until);
+            done.record(stream)
         })?;
         let outcome = begun.and_then(|()| {
             self.wait(until, || match done.is_reached() {
