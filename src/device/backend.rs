@@ -6,9 +6,9 @@
 //! emulator. A method that only one of them needs has a default, so that a third backend begins
 //! with the methods that have none.
 //!
-//! What a backend keeps for a stream, an event, a kernel or a graph is a [`Handle`]. Only the
-//! backend that made a handle can read it, and [`read`] returns an error for every other one. The
-//! layer above compares devices first, so that a program does not see that error.
+//! What a backend keeps for a stream, an event, a kernel or a graph is a [`Handle`]. [`read`]
+//! returns an error if another kind of backend made it. The layer above compares devices first, so
+//! that a backend is given its own handles only.
 //!
 //! Both backends run the same tests: `tests/suite/device`. `tests/suite/driver` runs the one for
 //! GPUs against a driver that fails on purpose.
@@ -16,6 +16,7 @@
 use std::any::Any;
 use std::ffi::c_void;
 use std::fmt::Debug;
+use std::panic::RefUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -28,17 +29,22 @@ use crate::Error;
 use crate::simt::{Counters, Trace};
 
 /// What a backend keeps for an object of the layer above.
-pub(super) type Handle = Arc<dyn Any + Send + Sync>;
+pub(super) type Handle = Arc<dyn Held>;
 
-/// What a handle holds; an error if another backend made it.
+/// Any object with the traits that the public types around a handle have.
+pub(super) trait Held: Any + Debug + Send + Sync + RefUnwindSafe {}
+
+impl<T: Any + Debug + Send + Sync + RefUnwindSafe> Held for T {}
+
+/// Returns the contents of a handle; an error if another kind of backend made it.
 pub(super) fn read<'a, T: Any>(handle: &'a Handle, label: &str) -> Result<&'a T, Error> {
-    handle.downcast_ref().ok_or_else(|| {
+    (&**handle as &dyn Any).downcast_ref().ok_or_else(|| {
         Error::device(label, "a stream, event, kernel or graph of another kind of device was given")
     })
 }
 
 /// One device, and the work that it does. A stream of `None` is the device's default stream.
-pub(super) trait Backend: Any + Send + Sync {
+pub(super) trait Backend: Any + Send + Sync + RefUnwindSafe {
     /// Its short name: `cuda:0`, `simt`.
     fn label(&self) -> &str;
 
@@ -53,7 +59,7 @@ pub(super) trait Backend: Any + Send + Sync {
     /// The bytes of memory that are free, and the bytes that exist.
     fn memory(&self) -> Result<(u64, u64), Error>;
 
-    /// What has been loaded on it.
+    /// Its loaded modules.
     fn modules(&self) -> &Modules;
 
     /// Loads the kernels of a PTX text.
@@ -264,7 +270,7 @@ pub(super) enum Users<'a> {
 }
 
 /// A piece of a device's memory, of at least one byte. Dropping it frees it behind all work on it.
-pub(super) trait DeviceMemory: Any + Debug + Send + Sync {
+pub(super) trait DeviceMemory: Any + Debug + Send + Sync + RefUnwindSafe {
     fn address(&self) -> u64;
 
     /// Copies to the device; the copy is over when this returns.

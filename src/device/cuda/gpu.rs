@@ -164,8 +164,8 @@ impl Backend for Gpu {
             Users::Nobody => Keeper::Library,
             Users::Peers => Keeper::Peers,
             Users::Stream(stream) => {
-                let stream = stream.clone().downcast();
-                stream.map_or(Keeper::Library, Keeper::Stream)
+                let stream: Arc<dyn Any + Send + Sync> = stream.clone();
+                stream.downcast().map_or(Keeper::Library, Keeper::Stream)
             }
         };
         Ok(Box::new(GpuMemory::new(self, bytes, keeper)?))

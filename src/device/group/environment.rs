@@ -6,12 +6,12 @@
 
 use std::env;
 
-/// The most bytes of a variable's text.
+/// The most characters of a variable's text.
 const MOST_CHARACTERS: usize = 1000;
 
 /// A process of a job, and where it meets the first one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct JobProcess {
     pub(super) rank: usize,
     pub(super) size: usize,
     /// The number of this process among those on its host.
@@ -70,18 +70,18 @@ fn of_environment(name: &str) -> Option<String> {
 /// The default port of torch, as in torchrun.
 const PORT: u16 = 29_500;
 
-impl Place {
+impl JobProcess {
     /// Reads the environment of this process.
     ///
     /// # Errors
     ///
     /// Which variable is missing or has an impossible value.
-    pub(super) fn of_environment() -> Result<Place, String> {
-        Place::read(of_environment)
+    pub(super) fn of_environment() -> Result<JobProcess, String> {
+        JobProcess::read(of_environment)
     }
 
     /// Reads the variables through `variable`.
-    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Place, String> {
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<JobProcess, String> {
         let Some(names) = STARTERS.iter().find(|names| variable(names.rank).is_some()) else {
             let names = STARTERS.map(|names| format!("{} ({})", names.rank, names.starter));
             return Err(format!(
@@ -116,7 +116,7 @@ impl Place {
         let local = number(names.local)?;
         let (host, port) = meeting_point(&variable, size)?;
         let job = variable(names.job).unwrap_or_default();
-        Ok(Place { rank, size, local, host, port, job: job.chars().take(64).collect() })
+        Ok(JobProcess { rank, size, local, host, port, job: job.chars().take(64).collect() })
     }
 }
 
@@ -164,12 +164,12 @@ fn first_host(list: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Place, String> {
+    fn read(variables: &[(&str, &str)]) -> Result<JobProcess, String> {
         let find = |name: &str| {
             let found = variables.iter().find(|variable| variable.0 == name);
             found.map(|variable| variable.1.to_owned())
         };
-        Place::read(find)
+        JobProcess::read(find)
     }
 
     const TORCHRUN: [(&str, &str); 5] = [
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn each_starter_is_understood() {
-        let place = |host: &str, port, job: &str| Place {
+        let place = |host: &str, port, job: &str| JobProcess {
             rank: 5,
             size: 8,
             local: 1,

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::environment::Place;
+use super::environment::JobProcess;
 use super::exchange::Post;
 use super::frame::{Answer, Hello, Request, read_hello, write_hello};
 use super::meeting::{Meeting, Seat};
@@ -64,7 +64,7 @@ fn awake(size: usize) -> Duration {
 /// # Errors
 ///
 /// If they do not all come in time, or do not belong together; the message names the variables.
-pub(super) fn meet(place: &Place, until: Instant) -> Result<Box<dyn Post>, Error> {
+pub(super) fn meet(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, Error> {
     let met: Result<Box<dyn Post>, String> = match (place.rank, place.size) {
         (_, 1) => alone(),
         (0, _) => receive_all(place, until),
@@ -79,11 +79,11 @@ fn alone() -> Result<Box<dyn Post>, String> {
 }
 
 /// Returns where ranks meet, for messages.
-fn there(place: &Place) -> String {
+fn there(place: &JobProcess) -> String {
     format!("{}:{} (MASTER_ADDR, MASTER_PORT + 1)", place.host, place.port)
 }
 
-fn addresses(place: &Place) -> Result<Vec<SocketAddr>, String> {
+fn addresses(place: &JobProcess) -> Result<Vec<SocketAddr>, String> {
     let found = (place.host.as_str(), place.port).to_socket_addrs();
     let found = found.map_err(|error| format!("no address for {}: {error}", there(place)))?;
     Ok(found.collect())
@@ -91,7 +91,7 @@ fn addresses(place: &Place) -> Result<Vec<SocketAddr>, String> {
 
 // Rank 0.
 
-fn receive_all(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
+fn receive_all(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, String> {
     let listener = listen(place)?;
     listener.set_nonblocking(true).map_err(|error| failed(place, &error))?;
     let awake = awake(place.size);
@@ -164,7 +164,7 @@ impl Post for Host {
 
 /// Listens at the addresses that the other ranks have for this host, or at all addresses if these
 /// are not its own.
-fn listen(place: &Place) -> Result<TcpListener, String> {
+fn listen(place: &JobProcess) -> Result<TcpListener, String> {
     let own = addresses(place)?;
     let bound = TcpListener::bind(&own[..]);
     let bound = bound.or_else(|error| match error.kind() {
@@ -175,7 +175,7 @@ fn listen(place: &Place) -> Result<TcpListener, String> {
     bound.map_err(|error| failed(place, &error))
 }
 
-fn failed(place: &Place, error: &io::Error) -> String {
+fn failed(place: &JobProcess, error: &io::Error) -> String {
     format!("listening at {} failed: {error}", there(place))
 }
 
@@ -210,7 +210,7 @@ enum Refusal {
     Ours(String),
 }
 
-fn admit(place: &Place, waiting: &mut [Option<Seat>], hello: &Hello) -> Result<Seat, Refusal> {
+fn admit(place: &JobProcess, waiting: &mut [Option<Seat>], hello: &Hello) -> Result<Seat, Refusal> {
     if hello.job != place.job {
         let why = format!("rank 0 at {} is of another job", there(place));
         return Err(Refusal::Stranger(why));
@@ -301,7 +301,7 @@ fn message(error: &Error) -> String {
 
 // All others.
 
-fn call(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
+fn call(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, String> {
     let mut stream = connect(place, until)?;
     let lost = |error: io::Error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
@@ -331,7 +331,7 @@ fn remaining(until: Instant) -> Duration {
 }
 
 /// Connects to rank 0, which may begin later than this rank.
-fn connect(place: &Place, until: Instant) -> Result<TcpStream, String> {
+fn connect(place: &JobProcess, until: Instant) -> Result<TcpStream, String> {
     loop {
         let mut refusal = format!("no address for {}", there(place));
         // The host's name may be known later, too.

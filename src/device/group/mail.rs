@@ -5,7 +5,7 @@
 //! ranks are in flight at the same time. If there are many rows, each has a block, which waits for
 //! the mail of its row alone. If there are few, all blocks share one row after the other by the
 //! waves kernels, which take the state before a row from its mail. The tests are
-//! `tests/suite/group/recurrence.rs`, which hold every way against one device.
+//! `tests/suite/group/recurrence.rs`, which hold every way to the contract.
 
 use std::sync::{Mutex, OnceLock};
 

@@ -43,7 +43,7 @@ use super::lock::lock;
 use crate::Error;
 use by_host::ByHost;
 use by_nccl::ByNccl;
-use environment::Place;
+use environment::JobProcess;
 use exchange::Exchange;
 use meeting::{Meeting, Seat};
 
@@ -213,7 +213,7 @@ impl Group {
     /// As for [`Group::from_environment`].
     pub fn from_environment_within(deadline: Duration) -> Result<Group, Error> {
         let until = rank::after(deadline);
-        let place = Place::of_environment().map_err(|why| Error::device("a group", why))?;
+        let place = JobProcess::of_environment().map_err(|why| Error::device("a group", why))?;
         let post = hub::meet(&place, until)?;
         let (rank, size) = (place.rank, place.size);
         let failed = |error: Error| {

@@ -3,7 +3,7 @@
 //! This file has what a rank calls: its part of the sequences, the checks, the agreement of all
 //! ranks, and the choice between the files that compute. `cut`, `pipeline` and `mail` beside it are
 //! the ways of computing sequences that are cut. The tests are `tests/suite/group/recurrence.rs`,
-//! which hold every way against one device and against the reference.
+//! which hold every way to the contract.
 
 use super::cut::Cut;
 use super::split::{Cutting, Usual, rows};
