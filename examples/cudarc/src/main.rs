@@ -61,7 +61,7 @@ fn on_gpu(device: &Device, inputs: &[f32], coeffs: &[f32]) -> Result<Vec<f32>, B
     let context = CudaContext::new(0)?;
     let stream = context.new_stream()?;
     let (inputs, coeffs) = (stream.clone_htod(inputs)?, stream.clone_htod(coeffs)?);
-    let (mut once, mut twice) = (stream.alloc_zeros(LEN)?, stream.alloc_zeros(LEN)?);
+    let (mut once, mut twice) = (stream.alloc_zeros::<f32>(LEN)?, stream.alloc_zeros::<f32>(LEN)?);
     {
         // Each address comes with a guard. When the guard is dropped, cudarc notes that the work
         // queued so far uses the array.

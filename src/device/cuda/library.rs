@@ -30,11 +30,11 @@ macro_rules! functions {
             /// Looks all of them up; an error holds the names of those that are missing.
             #[allow(non_snake_case)]
             fn of(library: &Library) -> Result<Functions, Vec<&'static str>> {
-                // SAFETY: (1) each name is one of the driver's, and every header since CUDA 12.0,
-                // or since the version that introduced it, declares it with this signature; a
-                // result is a C enum, and thus an integer of the size of a `CUresult`; (2) the
-                // library is never closed.
                 $(let $needed: Option<unsafe extern "C" fn($($needs),*) -> CUresult> =
+                    // SAFETY: (1) each name is one of the driver's, and every header since CUDA
+                    // 12.0, or since the version that introduced it, declares it with this
+                    // signature; a result is a C enum, and thus an integer of the size of a
+                    // `CUresult`; (2) the library is never closed.
                     unsafe { find(library, stringify!($needed)) };)*
                 let mut missing = Vec::new();
                 $(if $needed.is_none() {
