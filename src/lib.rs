@@ -38,8 +38,8 @@
 //! # Features
 //!
 //! Both of the first two are on by default; [`device`], [`kernels`] and [`simt`] are there with
-//! either of them, and without both a user of the CPU compiles neither cudarc, nor the emulator,
-//! nor any PTX.
+//! either of them, and without both a user of the CPU compiles neither the interface to
+//! NVIDIA's driver, nor the emulator, nor any PTX.
 //!
 //! - `cuda`: NVIDIA GPUs, and the compiler NVRTC. The libraries are found at run time. With this
 //!   one alone there is no emulated device, so that [`device::Device::auto`] takes a GPU or fails.

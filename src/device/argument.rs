@@ -1,4 +1,4 @@
-//! What a kernel is given.
+//! The arguments of a kernel.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use num_complex::Complex;
 use super::Buffer;
 use super::buffer::Allocation;
 
-/// Something that a kernel takes as an argument: a buffer for a pointer, or a number.
+/// An argument of a kernel: a buffer for a pointer, or a number.
 ///
 /// - `&buffer` for a pointer that the kernel reads from, `&mut buffer` for one that it writes to;
 /// - `Option` of either: `None` is a null pointer;
@@ -17,14 +17,14 @@ use super::buffer::Allocation;
 /// - [`Bytes`] for a parameter of any size, such as a struct.
 pub trait Argument<'a>: sealed::IntoSlot<'a> {}
 
-/// An argument, as a launch keeps it.
+/// An argument as a launch keeps it.
 #[derive(Debug, Clone)]
 pub enum Slot {
     /// A number of `bytes` bytes, from the lowest on.
     Number {
         /// The number's bytes, then zeros.
         value: [u64; 2],
-        /// How many there are.
+        /// The number of bytes.
         bytes: u32,
     },
     /// The address of the byte at `start`.
@@ -33,14 +33,14 @@ pub enum Slot {
         memory: Arc<Allocation>,
         /// From the beginning of the memory, in bytes.
         start: u64,
-        /// Whether the kernel writes there.
+        /// True if the kernel writes there.
         write: bool,
     },
     /// A pointer to nothing.
     Null,
     /// Bytes as they are, with addresses at some offsets.
     Bytes {
-        /// All of them.
+        /// All bytes.
         bytes: Arc<[u8]>,
         /// Offsets and pointers, null ones among them.
         pointers: Arc<[(usize, Slot)]>,
@@ -80,14 +80,14 @@ pub struct Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    /// These bytes.
+    /// Takes these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Bytes<'a> {
         Bytes { bytes: bytes.into(), pointers: Vec::new(), buffers: PhantomData }
     }
 
-    /// With the address of a buffer in the eight bytes from `at` on, or zeros for `None`. There are
-    /// more bytes afterwards if there were not so many. What is no buffer has no address, and
-    /// leaves the bytes as they are.
+    /// Puts the address of a buffer into the eight bytes from `at` on, or zeros for `None`. The
+    /// bytes grow if they end before. An argument that is no buffer has no address, and leaves the
+    /// bytes as they are.
     #[must_use]
     pub fn address(mut self, at: usize, buffer: impl Argument<'a>) -> Bytes<'a> {
         let slot = buffer.into_slot();
@@ -118,7 +118,7 @@ mod sealed {
 pub(super) use sealed::IntoSlot;
 
 impl Slot {
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> u32 {
         match self {
             Slot::Number { bytes, .. } => *bytes,
@@ -127,7 +127,7 @@ impl Slot {
         }
     }
 
-    /// The memories that it points into, and whether the kernel writes there.
+    /// Returns the memories that it points into, and whether the kernel writes there.
     pub(super) fn memories(&self) -> impl Iterator<Item = (&Arc<Allocation>, bool)> {
         let inside = match self {
             Slot::Bytes { pointers, .. } => &pointers[..],

@@ -1,13 +1,13 @@
-//! The time that a device takes, with nothing of use in its caches.
+//! Timing of single launches, from cold caches.
 
 use super::{Buffer, Device, Event, Stream};
 use crate::Error;
 
 /// A stopwatch for single launches.
 ///
-/// Before every measurement twice as many bytes as the device's last cache holds are overwritten,
-/// so that inputs come from memory; then the work is timed by two events on the device's own clock.
-/// To compare several ways of doing the same, measure them in turns and take medians: clocks and
+/// Before every measurement it overwrites twice as many bytes as the device's last cache holds, so
+/// that inputs come from memory. Then two events time the work on the device's own clock. To
+/// compare several ways of doing the same, measure them in turns and take medians: clocks and
 /// temperature drift.
 ///
 /// ```
@@ -28,11 +28,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A stopwatch for a device's default stream.
+    /// Makes a stopwatch for a device's default stream.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is no memory for what the caches are overwritten with.
+    /// [`Error::Device`] if there is not enough memory for overwriting the caches.
     pub fn new(device: &Device) -> Result<Bench, Error> {
         let floats = device.attributes().l2_bytes.map(|bytes| bytes as usize / 2);
         let scrub = floats.map(|floats| device.allocate_named("scrub", floats)).transpose()?;
@@ -40,11 +40,11 @@ impl Bench {
         Ok(Bench { stream: device.stream(), scrub, start, end })
     }
 
-    /// The milliseconds that the work takes which `queue` queues on the stream.
+    /// Returns the milliseconds that work takes, which `queue` queues on the stream.
     ///
     /// # Errors
     ///
-    /// Those of `queue`, and [`Error::Device`] if the device fails.
+    /// The errors of `queue`, and [`Error::Device`] if the device fails.
     pub fn time_ms(
         &mut self,
         queue: impl FnOnce(&Stream) -> Result<(), Error>,

@@ -1,5 +1,13 @@
 //! Arrays in a device's memory.
+//!
+//! A [`Buffer`] is a handle to a part of an [`Allocation`], which its backend frees when the last
+//! handle is dropped. Elements are plain numbers of which every bit pattern is valid, and the host
+//! sees them in copies only: a kernel that writes wrong numbers spoils numbers and nothing else. A
+//! buffer of no bytes has no memory, and kernels get a null pointer for it. The tests are `arrays`,
+//! `large` and `streams` in `tests/suite/device`, and `memory_and_streams_that_are_lent` in
+//! `tests/suite/driver`.
 
+use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
@@ -9,22 +17,20 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::argument::Slot;
-use super::cuda::GpuMemory;
-use super::emulator::{Emulator, memory_error};
-use super::stream::Queue;
-use super::{Backend, Device, Stream, recording};
+use super::backend::{DeviceMemory, Piece, Users};
+use super::{Device, Stream, recording};
 use crate::Error;
 
-/// An array in a device's memory, of plain numbers: made by [`Device::allocate`] and
+/// An array of plain numbers in a device's memory, made by [`Device::allocate`] and
 /// [`Device::upload`].
 ///
-/// It is given back when the last handle is dropped, behind all work queued on it.
+/// Its memory is freed when the last handle is dropped, behind all work queued on it.
 pub struct Buffer<T> {
     memory: Arc<Allocation>,
-    /// Where it begins in the memory, in bytes.
+    /// The offset of its first byte in the memory.
     start: u64,
     len: usize,
-    /// No number of the type is held here, so that it does not matter what type it is.
+    /// It holds no number of the type, so that it is `Send` and `Sync` for every type.
     numbers: PhantomData<fn() -> T>,
 }
 
@@ -32,129 +38,89 @@ pub struct Buffer<T> {
 #[derive(Debug)]
 pub struct Allocation {
     pub(super) device: Device,
-    pub(super) place: Place,
+    /// `None` for no bytes.
+    pub(super) memory: Option<Box<dyn DeviceMemory>>,
 }
 
-#[derive(Debug)]
-pub(super) enum Place {
-    /// No bytes at all.
-    Nowhere,
-    Cuda(GpuMemory),
-    Simt {
-        emulator: Arc<Emulator>,
-        address: u64,
-    },
+impl Allocation {
+    /// Returns the address of the byte at `offset`; null for no bytes.
+    pub(super) fn address(&self, offset: u64) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.address() + offset)
+    }
 }
 
 impl<T: Pod> Buffer<T> {
     pub(super) fn new(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
-        let bytes = bytes_of::<T>(device, name, len)?;
-        let place = match &device.backend {
-            _ if bytes == 0 => Place::Nowhere,
-            Backend::Cuda(gpu) => Place::Cuda(GpuMemory::new(gpu, bytes)?),
-            Backend::Simt(emulator) => {
-                let address = emulator.memory.allocate(name, bytes).map_err(memory_error)?;
-                Place::Simt { emulator: emulator.clone(), address }
-            }
-        };
-        Ok(Buffer::at(device, place, len))
+        Buffer::for_users(device, name, len, Users::Nobody)
     }
 
-    /// An array for work on a stream that is lent, and on no other.
+    fn for_users(device: &Device, name: &str, len: usize, users: Users) -> Result<Self, Error> {
+        let memory = match bytes_of::<T>(device, name, len)? {
+            0 => None,
+            bytes => Some(device.backend.clone().allocate(name, bytes, users)?),
+        };
+        Ok(Buffer::at(device, memory, len))
+    }
+
+    /// Allocates an array for work on a lent stream, and for no other work.
     pub(super) fn of_stream(
         stream: &Stream,
         name: &str,
         len: usize,
         zeros: bool,
     ) -> Result<Buffer<T>, Error> {
-        let device = &stream.device;
-        let (Backend::Cuda(gpu), Queue::Cuda(queue)) = (&device.backend, &stream.queue) else {
-            return Buffer::new(device, name, len);
-        };
-        let bytes = bytes_of::<T>(device, name, len)?;
-        let place = match bytes {
-            0 => Place::Nowhere,
-            _ => Place::Cuda(GpuMemory::of_stream(gpu, queue, bytes)?),
-        };
-        let mut buffer = Buffer::at(device, place, len);
+        let users = stream.queue.handle().map_or(Users::Nobody, Users::Stream);
+        let mut buffer = Buffer::for_users(&stream.device, name, len, users)?;
         if zeros {
             buffer.fill_now(0)?;
         }
         Ok(buffer)
     }
 
-    /// An array of zeros that other devices may [reach](Device::reach).
+    /// Allocates an array of zeros that other devices may [reach](Device::reach).
     pub(super) fn for_peers(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
-        let mut buffer = match &device.backend {
-            Backend::Cuda(gpu) if len > 0 => {
-                let bytes = bytes_of::<T>(device, name, len)?;
-                Buffer::at(device, Place::Cuda(GpuMemory::for_peers(gpu, bytes)?), len)
-            }
-            _ => Buffer::new(device, name, len)?,
-        };
+        let mut buffer = Buffer::for_users(device, name, len, Users::Peers)?;
         buffer.fill_now(0)?;
         // Others write there without waiting for anything on this device.
         device.synchronize()?;
         Ok(buffer)
     }
 
-    /// By what another process on this host finds an array that was made
-    /// [for peers](Buffer::for_peers), which then stays for as long as this process: that process
-    /// may have it open for as long.
-    pub(super) fn told(&self) -> Result<[u8; 64], Error> {
-        match &self.memory.place {
-            Place::Cuda(memory) => {
-                let handle = memory.handle()?;
-                mem::forget(self.memory.clone());
-                Ok(handle)
-            }
-            _ => Err(Error::device(
-                self.device().label(),
-                "only a GPU's memory is reached from another process",
-            )),
-        }
+    /// Returns the name by which another process on this host finds an array that was made
+    /// [for peers](Buffer::for_peers). The array then stays until this process ends, because the
+    /// other process may have it open until then.
+    pub(super) fn publish(&self) -> Result<[u8; 64], Error> {
+        let name = self.memory.memory.as_ref().map_or(Ok(None), |memory| memory.publish())?;
+        let name = name.ok_or_else(|| {
+            let why = "only a GPU's memory is reached from another process";
+            Error::device(self.device().label(), why)
+        })?;
+        mem::forget(self.memory.clone());
+        Ok(name)
     }
 
-    /// An array of another process on this host, as it was [told](Buffer::told).
+    /// Opens an array of another process on this host, by its [name](Buffer::publish).
     pub(super) fn of_process(
         device: &Device,
-        handle: [u8; 64],
+        name: [u8; 64],
         len: usize,
     ) -> Result<Buffer<T>, Error> {
-        let Backend::Cuda(gpu) = &device.backend else {
-            let why = "only a GPU reaches the memory of another process";
-            return Err(Error::device(device.label(), why));
+        let memory = match bytes_of::<T>(device, "memory of another process", len)? {
+            0 => None,
+            bytes => Some(device.backend.clone().memory_of_process(name, bytes)?),
         };
-        let bytes = bytes_of::<T>(device, "memory of another process", len)?;
-        let place = match bytes {
-            0 => Place::Nowhere,
-            _ => Place::Cuda(GpuMemory::of_process(gpu, handle, bytes)?),
-        };
-        Ok(Buffer::at(device, place, len))
+        Ok(Buffer::at(device, memory, len))
     }
 
-    /// An array in memory that somebody else has.
+    /// Makes a buffer of memory that another library allocated.
     pub(super) fn lent(device: &Device, address: u64, len: usize) -> Result<Buffer<T>, Error> {
-        let refuse = |why: String| Err(Error::device(device.label(), why));
-        let Backend::Cuda(gpu) = &device.backend else {
-            return refuse(String::from("memory can be lent to a GPU only"));
-        };
-        let bytes = bytes_of::<T>(device, "what is lent", len)?;
-        if bytes == 0 {
-            return Ok(Buffer::at(device, Place::Nowhere, len));
-        }
-        let size = size_of::<T>() as u64;
-        if address == 0 || !address.is_multiple_of(size) || address.checked_add(bytes).is_none() {
-            return refuse(format!(
-                "memory at {address:#x} cannot hold {len} numbers of {size} bytes each: they begin at a \
-                 multiple of their size"
-            ));
-        }
-        Ok(Buffer::at(device, Place::Cuda(GpuMemory::lent(gpu, address, bytes)), len))
+        bytes_of::<T>(device, "what is lent", len)?;
+        let memory = device.backend.clone().lent_memory(address, len, size_of::<T>())?;
+        Ok(Buffer::at(device, memory, len))
     }
 
-    fn at(device: &Device, place: Place, len: usize) -> Buffer<T> {
-        let memory = Arc::new(Allocation { device: device.clone(), place });
+    fn at(device: &Device, memory: Option<Box<dyn DeviceMemory>>, len: usize) -> Buffer<T> {
+        let memory = Arc::new(Allocation { device: device.clone(), memory });
         Buffer { memory, start: 0, len, numbers: PhantomData }
     }
 
@@ -170,24 +136,18 @@ impl<T: Pod> Buffer<T> {
             return Err(Error::ShapeMismatch { operation: "upload", arrays });
         }
         recording::refuse(self.device(), "uploading")?;
-        let bytes = bytemuck::cast_slice(values);
-        match &self.memory.place {
-            Place::Nowhere => Ok(()),
-            Place::Cuda(memory) => memory.write(self.start, bytes),
-            Place::Simt { emulator, address } => {
-                emulator.memory.write(address + self.start, bytes).map_err(memory_error)
-            }
-        }
+        let Some(memory) = &self.memory.memory else { return Ok(()) };
+        memory.write(self.start, bytemuck::cast_slice(values))
     }
 
     /// Copies the elements to the host, behind all work queued on them.
     ///
-    /// Elements that nothing has written are zero on the emulator and anything on a GPU.
+    /// Elements that nothing has written are zero on the emulator and have any value on a GPU.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfMemory`] if the host has no room, [`Error::Device`] if the copy fails, or if a
-    /// kernel queued before has failed.
+    /// [`Error::OutOfMemory`] if the host has too little memory, [`Error::Device`] if the copy
+    /// fails, or if a kernel queued before has failed.
     pub fn download(&self) -> Result<Vec<T>, Error> {
         recording::refuse(self.device(), "downloading")?;
         let mut values = Vec::new();
@@ -196,19 +156,14 @@ impl<T: Pod> Buffer<T> {
             bytes: self.len.saturating_mul(size_of::<T>()),
         })?;
         values.resize(self.len, T::zeroed());
-        match &self.memory.place {
-            Place::Nowhere => Ok(values),
-            Place::Cuda(memory) => memory.read(self.start, values),
-            Place::Simt { emulator, address } => {
-                let bytes = bytemuck::cast_slice_mut(&mut values);
-                let read = emulator.memory.read(address + self.start, bytes);
-                read.map_err(memory_error).map(|()| values)
-            }
+        if let Some(memory) = &self.memory.memory {
+            memory.read(self.start, &mut values)?;
         }
+        Ok(values)
     }
 
-    /// Writes 0xFF into every byte, which is NaN in every format: what a kernel forgets to write
-    /// then shows.
+    /// Writes 0xFF into every byte, which is NaN in every format. An element that a kernel does not
+    /// write then shows.
     ///
     /// # Errors
     ///
@@ -226,8 +181,8 @@ impl<T: Pod> Buffer<T> {
         self.fill(0)
     }
 
-    /// A new array of zeros; while launches are being recorded, too, as no replay depends on when
-    /// it was filled.
+    /// Allocates an array of zeros. This also works while launches are being recorded, because no
+    /// replay depends on when the array was filled.
     pub(super) fn new_zeros(device: &Device, name: &str, len: usize) -> Result<Buffer<T>, Error> {
         let mut buffer = Buffer::new(device, name, len)?;
         buffer.fill_now(0)?;
@@ -241,23 +196,17 @@ impl<T: Pod> Buffer<T> {
 
     fn fill_now(&mut self, byte: u8) -> Result<(), Error> {
         let bytes = (self.len * size_of::<T>()) as u64;
-        match &self.memory.place {
-            Place::Nowhere => Ok(()),
-            Place::Cuda(memory) => memory.fill(self.start, bytes, byte),
-            Place::Simt { emulator, address } => {
-                emulator.memory.fill(address + self.start, bytes, byte).map_err(memory_error)
-            }
-        }
+        self.memory.memory.as_ref().map_or(Ok(()), |memory| memory.fill(self.start, bytes, byte))
     }
 
-    /// The array's bytes, as a handle of its own to the same memory.
+    /// Returns the array's bytes, as another handle to the same memory.
     pub(super) fn bytes(&self) -> Buffer<u8> {
         let (memory, start) = (self.memory.clone(), self.start);
         Buffer { memory, start, len: self.len * size_of::<T>(), numbers: PhantomData }
     }
 
-    /// A part of the array, as a handle of its own to the same memory: what is written through one
-    /// is seen through the other.
+    /// Returns a part of the array, as another handle to the same memory: both see what is written
+    /// through either.
     ///
     /// ```
     /// use linrec::device::Device;
@@ -305,36 +254,37 @@ impl<T> Buffer<T> {
         self.len
     }
 
-    /// Whether there are none.
+    /// True if it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The device that it lies on.
+    /// The device whose memory it is in.
     pub fn device(&self) -> &Device {
         &self.memory.device
     }
 
-    /// Whether the first element's address is a multiple of `bytes`, a power of two up to 256.
-    /// Memory that is allocated begins at such an address; a slice may begin anywhere in it, and
-    /// what is lent anywhere.
+    /// True if the first element's address is a multiple of `bytes`, a power of two up to 256. An
+    /// allocation begins at such an address. A slice may begin anywhere in it, and lent memory
+    /// anywhere.
     pub fn is_aligned_to(&self, bytes: u64) -> bool {
-        let first = match &self.memory.place {
-            Place::Cuda(memory) => memory.address(self.start),
-            _ => self.start,
-        };
-        first.is_multiple_of(bytes)
+        self.memory.address(self.start).is_multiple_of(bytes)
+    }
+
+    /// Returns the memory, and the offset of the first byte in it; `None` for no bytes.
+    pub(super) fn piece(&self) -> Option<Piece<'_>> {
+        self.memory.memory.as_deref().map(|memory| (memory, self.start))
     }
 
     pub(super) fn slot(&self, write: bool) -> Slot {
-        match self.memory.place {
-            Place::Nowhere => Slot::Null,
-            _ => Slot::Pointer { memory: self.memory.clone(), start: self.start, write },
+        match self.memory.memory {
+            None => Slot::Null,
+            Some(_) => Slot::Pointer { memory: self.memory.clone(), start: self.start, write },
         }
     }
 }
 
-/// How many bytes so many numbers take.
+/// Returns the size of `len` numbers in bytes.
 fn bytes_of<T>(device: &Device, name: &str, len: usize) -> Result<u64, Error> {
     (len as u64).checked_mul(size_of::<T>() as u64).ok_or_else(|| {
         let message = format!("no memory holds `{name}` of {len} elements");
@@ -342,19 +292,13 @@ fn bytes_of<T>(device: &Device, name: &str, len: usize) -> Result<u64, Error> {
     })
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Place::Simt { emulator, address } = self {
-            // The address is one that the emulator gave out, and this is the one place that frees
-            // it.
-            let _ = emulator.memory.free(*address);
-        }
+impl<T> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}] on {}", short_name::<T>(), self.len, self.device().label())
     }
 }
 
-impl<T> fmt::Debug for Buffer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
-        write!(f, "{number}[{}] on {}", self.len, self.device().label())
-    }
+/// Returns the name of a type without its path: `f32`.
+pub(super) fn short_name<T>() -> &'static str {
+    type_name::<T>().rsplit("::").next().unwrap_or_default()
 }

@@ -1,13 +1,14 @@
-//! Which device to take.
+//! The choice of a device, by the environment and by what the machine has.
 
 use super::Device;
+#[cfg(feature = "cuda")]
 use super::cuda::driver;
 use crate::Error;
 
 /// The environment variable that names the device to take.
 const VARIABLE: &str = "LINREC_DEVICE";
 
-/// What the variable may hold.
+/// The values of the variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// The first GPU, or else the emulator.
@@ -17,74 +18,73 @@ enum Wanted {
 }
 
 impl Device {
-    /// The first NVIDIA GPU if there is one that can be used, else the emulator; without the
-    /// feature `cuda` the emulator, and without `simt` a GPU or an error.
+    /// Returns the first NVIDIA GPU if it can be used, otherwise the emulator. Without the feature
+    /// `cuda` it is the emulator, and without `simt` a GPU or an error.
     ///
     /// The environment variable `LINREC_DEVICE` chooses another: `simt`, `cuda`, `cuda:1`.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if `LINREC_DEVICE` names none of these, or a GPU that cannot be had.
+    /// [`Error::Device`] if `LINREC_DEVICE` has another value, or names a GPU that cannot be used.
     pub fn auto() -> Result<Device, Error> {
         let value = std::env::var_os(VARIABLE).unwrap_or_default();
         match wanted(&value.to_string_lossy())? {
-            Wanted::Any => Device::cuda(0).or_else(|no_gpu| emulator().ok_or(no_gpu)),
+            Wanted::Any => Device::cuda(0).or_else(|no_gpu| emulator(None).map_err(|_| no_gpu)),
             Wanted::Cuda(ordinal) => Device::cuda(ordinal),
-            Wanted::Simt => emulator().ok_or_else(no_emulator),
+            Wanted::Simt => emulator(None),
         }
     }
 
-    /// The device of a process that is one of several on its host: the GPU with its number, or an
-    /// emulated device if there is no GPU or `LINREC_DEVICE` says `simt`.
+    /// Returns the device of a process that is one of several on its host: the GPU with its number,
+    /// or an emulated device if there is no GPU or `LINREC_DEVICE` is `simt`.
     pub(super) fn of_process(local: usize) -> Result<Device, Error> {
         let value = std::env::var_os(VARIABLE).unwrap_or_default();
         let value = value.to_string_lossy();
-        let gpu = |ordinal| Device::cuda(ordinal);
         match wanted(&value)? {
-            Wanted::Simt => emulated(local),
-            Wanted::Cuda(ordinal) if value.contains(':') => gpu(ordinal),
-            Wanted::Any | Wanted::Cuda(_) => match driver() {
-                // Who starts processes may show each its own GPU alone.
-                Ok(driver) if driver.devices == 1 => gpu(0),
+            Wanted::Simt => emulator(Some(local)),
+            Wanted::Cuda(ordinal) if value.contains(':') => Device::cuda(ordinal),
+            Wanted::Any | Wanted::Cuda(_) => match gpu_count() {
+                // A launcher of processes may show each of them one GPU.
+                Ok(1) => Device::cuda(0),
                 Err(no_gpu) if wanted(&value)? == Wanted::Any => {
-                    emulated(local).map_err(|_| no_gpu)
+                    emulator(Some(local)).map_err(|_| no_gpu)
                 }
-                _ => gpu(local),
+                _ => Device::cuda(local),
             },
         }
     }
 
-    /// Every device of the features that are on: the GPUs that can be used, then the emulator.
+    /// Returns every device of the enabled features: the usable GPUs, then the emulator.
     pub fn all() -> Vec<Device> {
-        Device::gpus().into_iter().chain(emulator()).collect()
+        Device::gpus().into_iter().chain(emulator(None)).collect()
     }
 
-    /// The GPUs that can be used: for a [`Group`](super::Group) of all of them.
+    /// Returns the usable GPUs: for a [`Group`](super::Group) of all of them.
     pub fn gpus() -> Vec<Device> {
-        let count = driver().map_or(0, |driver| driver.devices);
-        (0..count).filter_map(|ordinal| Device::cuda(ordinal).ok()).collect()
+        (0..gpu_count().unwrap_or(0)).filter_map(|ordinal| Device::cuda(ordinal).ok()).collect()
     }
 }
 
-/// The emulator, if it is in this program.
-fn emulator() -> Option<Device> {
-    #[cfg(feature = "simt")]
-    return Some(Device::simt());
-    #[cfg(not(feature = "simt"))]
-    None
+/// Returns how many GPUs the driver offers.
+fn gpu_count() -> Result<usize, Error> {
+    #[cfg(feature = "cuda")]
+    return driver().map(|driver| driver.devices);
+    #[cfg(not(feature = "cuda"))]
+    Err(no_cuda())
 }
 
-/// The emulated device of a process that is one of several.
+#[cfg(not(feature = "cuda"))]
+pub(super) fn no_cuda() -> Error {
+    Error::device("CUDA", "linrec was built without the feature `cuda`")
+}
+
+/// Returns the emulator or, with a number, one of several; an error if this program has none.
 #[cfg_attr(not(feature = "simt"), expect(unused_variables))]
-fn emulated(number: usize) -> Result<Device, Error> {
+fn emulator(number: Option<usize>) -> Result<Device, Error> {
     #[cfg(feature = "simt")]
-    return Ok(Device::emulated_one(number));
+    return Ok(number.map_or_else(Device::simt, Device::emulated_one));
     #[cfg(not(feature = "simt"))]
-    Err(no_emulator())
-}
-
-fn no_emulator() -> Error {
-    Error::device("simt", "linrec was built without the feature `simt`")
+    Err(Error::device("simt", "linrec was built without the feature `simt`"))
 }
 
 fn wanted(value: &str) -> Result<Wanted, Error> {
@@ -102,17 +102,17 @@ fn wanted(value: &str) -> Result<Wanted, Error> {
     })
 }
 
-/// The devices that a test runs on: every one, with a line that says so where there is no GPU.
+/// Returns the devices that a test runs on: all of them. Prints a line where there is no GPU.
 ///
 /// # Panics
 ///
-/// If the environment has `LINREC_REQUIRE_CUDA=1` and there is no GPU: for a test on a machine that
+/// If the environment has `LINREC_REQUIRE_CUDA=1` and there is no GPU: for tests on a machine that
 /// should have one.
 #[cfg(feature = "contract")]
 pub fn under_test() -> Vec<Device> {
     let devices = Device::all();
     if devices.iter().all(Device::is_simt) {
-        let reason = match driver().map(|_| Device::cuda(0)) {
+        let reason = match gpu_count().map(|_| Device::cuda(0)) {
             Ok(Ok(_)) => String::from("the first GPU came too late"),
             Ok(Err(error)) | Err(error) => error.to_string(),
         };

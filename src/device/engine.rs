@@ -1,18 +1,22 @@
-//! The recurrence on a device as an engine over arrays of the host.
+//! The recurrence on a device, as an engine over arrays of the host.
+//!
+//! Arrays of any strides are copied to the device row after row, and the results back. A group of
+//! devices copies its arrays by the same functions. The tests are the contract's table
+//! (`tests/suite/contract.rs`), which every kernel passes through this engine.
 
-use ndarray::ArrayView2;
+use bytemuck::Pod;
+use ndarray::{Array1, Array2, ArrayView, ArrayView1, ArrayView2, Dimension};
 
-use super::copying::Copying;
-use super::{Choice, Device, Recurrence, Storage};
+use super::{BackwardOptions, Buffer, Choice, Device, ForwardOptions, Recurrence, Shape, Storage};
 use crate::kernels::{KernelChoice, Program};
-use crate::{Engine, Error, Gradients, Options, Outputs};
+use crate::{Engine, Error, Gradients, Options, Outputs, validate};
 
 /// The copying wrapper around a [`Recurrence`]: arrays go to the device and results come back.
 ///
-/// Made for tests and for arrays at hand; where speed matters, data stays on the device. Results
-/// are filled with NaN before a kernel writes them. Of storage narrower than the numbers computed
-/// with, the arrays are rounded on their way. All options are supported
-/// ([logarithms](Recurrence#logarithms) by a kernel of their own).
+/// It is meant for tests and for arrays on the host; where speed matters, data stays on the device.
+/// Results are filled with NaN before a kernel writes them. If the storage is narrower than the
+/// numbers that kernels compute with, copying rounds the arrays. All options are supported
+/// ([logarithms](Recurrence#logarithms) by another kernel).
 ///
 /// ```
 /// use linrec::device::{Device, KernelEngine};
@@ -29,15 +33,16 @@ use crate::{Engine, Error, Gradients, Options, Outputs};
 /// ```
 #[derive(Debug, Clone)]
 pub struct KernelEngine<S> {
-    copying: Copying<S>,
+    recurrence: Recurrence<S>,
+    name: String,
 }
 
 impl Device {
-    /// The recurrence on this device over arrays of the host, by the fastest kernel for every
-    /// shape.
+    /// Returns the recurrence on this device over arrays of the host, by the fastest kernel for
+    /// every shape.
     ///
-    /// Arrays are copied to the device and back, which takes longer than the work itself: for data
-    /// that is there already take a [`Recurrence`].
+    /// Copying arrays to the device and back takes longer than the work itself. For data that is
+    /// there already use a [`Recurrence`].
     ///
     /// ```
     /// use linrec::device::Device;
@@ -56,16 +61,16 @@ impl Device {
     }
 }
 
-/// The engine around a recurrence that was made before.
+/// The engine around an existing recurrence.
 impl<S: Storage> From<Recurrence<S>> for KernelEngine<S> {
     fn from(recurrence: Recurrence<S>) -> KernelEngine<S> {
         let name = format!("{}@{}", recurrence.choice(), recurrence.device().label());
-        KernelEngine { copying: Copying { over_buffers: recurrence, name } }
+        KernelEngine { recurrence, name }
     }
 }
 
 impl<S: Storage> KernelEngine<S> {
-    /// An engine of a kernel on the device, or of the fastest ones ([`Choice::Fastest`]).
+    /// Makes an engine of a kernel on the device, or of the fastest ones ([`Choice::Fastest`]).
     ///
     /// # Errors
     ///
@@ -74,7 +79,8 @@ impl<S: Storage> KernelEngine<S> {
         Recurrence::new(device, choice).map(KernelEngine::from)
     }
 
-    /// An engine of another source with the kernel's entries: see [`Recurrence::from_program`].
+    /// Makes an engine of another source with the kernel's entries: see
+    /// [`Recurrence::from_program`].
     ///
     /// # Errors
     ///
@@ -87,13 +93,13 @@ impl<S: Storage> KernelEngine<S> {
         Recurrence::from_program(device, kernel, program).map(KernelEngine::from)
     }
 
-    /// What it computes with.
+    /// The recurrence that it computes.
     pub fn recurrence(&self) -> &Recurrence<S> {
-        &self.copying.over_buffers
+        &self.recurrence
     }
 
-    /// What the engine takes, and how often it rounds; by the fastest kernels any length, and at
-    /// most as often as a tree.
+    /// Returns the shapes that the engine takes, and how often it rounds. The fastest kernels take
+    /// any length, and round at most as often as a tree.
     #[cfg(feature = "contract")]
     pub fn domain(&self) -> crate::contract::Domain {
         use super::Narrowing;
@@ -101,7 +107,7 @@ impl<S: Storage> KernelEngine<S> {
 
         let domain = Domain {
             log_coeffs: self.recurrence().takes_logs(),
-            // Their products reach e^16 times what else there is.
+            // The products of growing coefficients reach e^16 times the other numbers.
             growing: S::NARROWING.largest > 1e9,
             // A 16-bit output is rounded, and the state is not.
             final_is_last: S::NARROWING == Narrowing::NONE,
@@ -112,7 +118,7 @@ impl<S: Storage> KernelEngine<S> {
         };
         let tile = kernel.tile(S::ELEMENT);
         Domain {
-            // The loop has one rounding a step.
+            // The loop rounds once a step.
             levels: if tile.is_some() { Domain::tree_levels } else { |_| 0 },
             tile: tile.map_or(domain.tile, |steps| steps as usize),
             max_len: kernel.max_len(S::ELEMENT).map_or(domain.max_len, |len| len as usize),
@@ -124,7 +130,7 @@ impl<S: Storage> KernelEngine<S> {
 
 impl<S: Storage> Engine<S::Accum> for KernelEngine<S> {
     fn name(&self) -> &str {
-        &self.copying.name
+        &self.name
     }
 
     fn forward(
@@ -133,7 +139,22 @@ impl<S: Storage> Engine<S::Accum> for KernelEngine<S> {
         coeffs: ArrayView2<S::Accum>,
         options: &Options<S::Accum>,
     ) -> Result<Outputs<S::Accum>, Error> {
-        self.copying.forward(inputs, coeffs, options)
+        let shape = Shape::from(validate::forward(&inputs, &coeffs, options)?);
+        let (device, len) = (self.recurrence.device(), inputs.len());
+        let (inputs, coeffs) = (send(device, "inputs", inputs)?, send(device, "coeffs", coeffs)?);
+        let initial = send_state(device, options.initial.as_ref().map(|state| state.view()))?;
+        let mut outputs = results(device, "outputs", len)?;
+        let mut final_state = results(device, "final_state", shape.num_seqs)?;
+        let options = ForwardOptions {
+            direction: options.direction,
+            log_coeffs: options.log_coeffs,
+            initial: initial.as_ref(),
+            final_state: Some(&mut final_state),
+            stream: None,
+        };
+        self.recurrence.forward_into(&inputs, &coeffs, &mut outputs, shape, options)?;
+        let outputs = fetch(&outputs, shape)?;
+        Ok(Outputs { outputs, final_state: Array1::from_vec(final_state.download()?) })
     }
 
     fn backward(
@@ -143,6 +164,94 @@ impl<S: Storage> Engine<S::Accum> for KernelEngine<S> {
         outputs: ArrayView2<S::Accum>,
         options: &Options<S::Accum>,
     ) -> Result<Gradients<S::Accum>, Error> {
-        self.copying.backward(d_outputs, coeffs, outputs, options)
+        let shape = Shape::from(validate::backward(&d_outputs, &coeffs, &outputs, options)?);
+        let (device, len) = (self.recurrence.device(), d_outputs.len());
+        let (d_outputs, coeffs) =
+            (send(device, "d_outputs", d_outputs)?, send(device, "coeffs", coeffs)?);
+        let outputs = send(device, "outputs", outputs)?;
+        let initial = send_state(device, options.initial.as_ref().map(|state| state.view()))?;
+        let (mut d_inputs, mut d_coeffs) =
+            (results(device, "d_inputs", len)?, results(device, "d_coeffs", len)?);
+        let mut d_initial = results(device, "d_initial", shape.num_seqs)?;
+        let options = BackwardOptions {
+            direction: options.direction,
+            log_coeffs: options.log_coeffs,
+            initial: initial.as_ref(),
+            d_initial: Some(&mut d_initial),
+            stream: None,
+        };
+        self.recurrence.backward_into(
+            &d_outputs,
+            &coeffs,
+            &outputs,
+            &mut d_inputs,
+            &mut d_coeffs,
+            shape,
+            options,
+        )?;
+        Ok(Gradients {
+            d_inputs: fetch(&d_inputs, shape)?,
+            d_coeffs: fetch(&d_coeffs, shape)?,
+            d_initial: Array1::from_vec(d_initial.download()?),
+        })
     }
+}
+
+/// Copies a view of any strides to the device, row after row.
+pub(super) fn send<S: Storage, D: Dimension>(
+    device: &Device,
+    name: &'static str,
+    array: ArrayView<S::Accum, D>,
+) -> Result<Buffer<S>, Error> {
+    copy(device, name, array.len(), array.iter().map(|&number| S::narrow(number)))
+}
+
+/// Copies the initial state to the device, if there is one.
+pub(super) fn send_state<A: Storage<Accum = A>>(
+    device: &Device,
+    state: Option<ArrayView1<A>>,
+) -> Result<Option<Buffer<A>>, Error> {
+    state.map(|state| copy(device, "initial", state.len(), state.iter().copied())).transpose()
+}
+
+fn copy<T: Pod>(
+    device: &Device,
+    name: &'static str,
+    len: usize,
+    numbers: impl Iterator<Item = T>,
+) -> Result<Buffer<T>, Error> {
+    // A broadcast view can describe far more elements than memory holds.
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|_| Error::OutOfMemory {
+        operation: "upload",
+        bytes: len.saturating_mul(size_of::<T>()),
+    })?;
+    values.extend(numbers);
+    let mut buffer = device.allocate_named(name, len)?;
+    buffer.upload(&values)?;
+    Ok(buffer)
+}
+
+/// Allocates an array full of NaN on the device.
+pub(super) fn results<T: Pod>(
+    device: &Device,
+    name: &'static str,
+    len: usize,
+) -> Result<Buffer<T>, Error> {
+    let mut buffer = device.allocate_named(name, len)?;
+    buffer.poison()?;
+    Ok(buffer)
+}
+
+/// Copies an array of this shape to the host.
+pub(super) fn fetch<S: Storage>(
+    buffer: &Buffer<S>,
+    shape: Shape,
+) -> Result<Array2<S::Accum>, Error> {
+    let values: Vec<_> = buffer.download()?.into_iter().map(S::widen).collect();
+    Array2::from_shape_vec((shape.num_seqs, shape.seq_len), values).map_err(|_| {
+        let shape = vec![shape.num_seqs, shape.seq_len];
+        let arrays = vec![("shape", shape), ("result", vec![buffer.len()])];
+        Error::ShapeMismatch { operation: "download", arrays }
+    })
 }

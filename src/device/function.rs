@@ -1,52 +1,65 @@
 //! Modules and their kernels.
+//!
+//! A backend makes a [`LoadedModule`] of a PTX text once and returns the same one for the same text
+//! from then on. [`Module`] and [`Function`] are handles to it, with the names that C++ has for the
+//! kernels. The tests are `loading` and `programs` in `tests/suite/device`.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use super::cuda::{Gpu, GpuKernel, GpuModule};
-use super::emulator::{self, Emulator};
+use super::backend::Handle;
 use super::lock::lock;
-use super::{Backend, Device, Dim, Launch};
+use super::{Device, Dim, Launch};
 use crate::Error;
 use crate::kernels::Ptx;
-use crate::simt::{self, Kernel, Param};
+use crate::simt::Param;
+
+/// How many blocks the emulator says that it holds at once, whatever the blocks. They take turns on
+/// one core, so that few blocks are soon done; and eight are enough for a first block, a last one,
+/// and some between.
+const EMULATED_RESIDENT_BLOCKS: u32 = 8;
 
 /// Kernels, ready to run on a device. Made by [`Device::module`]; a clone is the same module.
 #[derive(Clone)]
 pub struct Module {
     device: Device,
-    loaded: Loaded,
-    /// The kernels' names in C++ and in the PTX, as far as the PTX says.
+    loaded: Arc<LoadedModule>,
+    /// The kernels' names in C++ and in the PTX, as far as the PTX has the former.
     entries: Arc<[(String, String)]>,
 }
-
-/// What a backend makes of a PTX text.
-#[derive(Clone)]
-enum Loaded {
-    Cuda(Arc<Gpu>, Arc<GpuModule>),
-    Simt(Arc<simt::Module>),
-}
-
-/// What has been loaded on a device, by its text.
-#[derive(Debug)]
-pub(super) struct Modules<M>(Mutex<HashMap<String, Arc<M>>>);
 
 /// A kernel, ready to launch. It keeps its module loaded; a clone is the same kernel.
 #[derive(Clone)]
 pub struct Function {
     pub(super) device: Device,
-    pub(super) code: Code,
-    attributes: FunctionAttributes,
+    pub(super) kernel: Arc<LoadedKernel>,
 }
 
-#[derive(Clone)]
-pub(super) enum Code {
-    Cuda(Arc<Gpu>, Arc<GpuKernel>),
-    Simt(Arc<Kernel>),
+/// What a backend makes of a PTX text.
+#[derive(Debug)]
+pub(super) struct LoadedModule {
+    pub(super) kernels: Vec<Arc<LoadedKernel>>,
+    /// The names of kernels that cannot run on this device, and why.
+    pub(super) refused: Vec<(String, String)>,
 }
 
-/// What a kernel takes.
+/// A kernel of a loaded module.
+#[derive(Debug)]
+pub(super) struct LoadedKernel {
+    /// The name in the PTX.
+    pub(super) name: Arc<str>,
+    pub(super) params: Vec<Param>,
+    pub(super) attributes: FunctionAttributes,
+    /// What the backend launches.
+    pub(super) code: Handle,
+}
+
+/// The modules that have been loaded on a device, by their texts.
+#[derive(Debug, Default)]
+pub(super) struct Modules(Mutex<HashMap<String, Arc<LoadedModule>>>);
+
+/// The registers and the memory that a kernel needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FunctionAttributes {
@@ -54,22 +67,20 @@ pub struct FunctionAttributes {
     pub registers: Option<u32>,
     /// Bytes of local memory of every thread: arrays, and registers that did not fit.
     pub local_bytes: u32,
-    /// Bytes of shared memory of every block, beside what a launch adds.
+    /// Bytes of shared memory of every block, without what a launch adds.
     pub shared_bytes: u32,
     /// The largest number of threads of a block.
     pub max_threads_per_block: u32,
 }
 
-impl<M> Default for Modules<M> {
-    fn default() -> Self {
-        Modules(Mutex::default())
-    }
-}
-
-impl<M> Modules<M> {
-    /// The module of this text, loaded if it is not there. Two threads that ask at the same time
-    /// may both load it.
-    fn get(&self, ptx: &str, load: impl FnOnce() -> Result<M, Error>) -> Result<Arc<M>, Error> {
+impl Modules {
+    /// Returns the module of this text, and loads it first if it is missing. Two threads that call
+    /// this at the same time may both load it.
+    fn get(
+        &self,
+        ptx: &str,
+        load: impl FnOnce() -> Result<LoadedModule, Error>,
+    ) -> Result<Arc<LoadedModule>, Error> {
         if let Some(module) = lock(&self.0).get(ptx) {
             return Ok(module.clone());
         }
@@ -80,15 +91,8 @@ impl<M> Modules<M> {
 
 impl Module {
     pub(super) fn load(device: &Device, ptx: &str) -> Result<Module, Error> {
-        let loaded = match &device.backend {
-            Backend::Cuda(gpu) => {
-                let module = gpu.modules.get(ptx, || GpuModule::load(gpu, ptx))?;
-                Loaded::Cuda(gpu.clone(), module)
-            }
-            Backend::Simt(emulator) => {
-                Loaded::Simt(emulator.modules.get(ptx, || emulator::load(ptx))?)
-            }
-        };
+        let backend = &device.backend;
+        let loaded = backend.modules().get(ptx, || backend.load(ptx))?;
         let named = Ptx::from_text(ptx.to_owned());
         let entries = named.entries().map(|(name, symbol)| (name.to_owned(), symbol.to_owned()));
         Ok(Module { device: device.clone(), loaded, entries: entries.collect() })
@@ -99,15 +103,14 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] with the names that there are; on the emulator also if the kernel does
-    /// what is not emulated, with the line of the PTX.
+    /// [`Error::Device`] with the names of the kernels; on the emulator also if the kernel has an
+    /// instruction that is not emulated, with the line of the PTX.
     pub fn function(&self, name: &str) -> Result<Function, Error> {
         let entry = self.entries.iter().find(|(entry, _)| entry == name);
         let symbol = entry.map_or(name, |(_, symbol)| symbol);
         self.functions().find(|function| function.name() == symbol).ok_or_else(|| {
-            if let Loaded::Simt(module) = &self.loaded
-                && let Some(refusal) = module.refusal(symbol)
-            {
+            let refused = self.loaded.refused.iter().find(|(refused, _)| refused == symbol);
+            if let Some((_, refusal)) = refused {
                 let message = format!("the kernel `{name}` is not emulated: {refusal}");
                 return Error::device(self.device.label(), message);
             }
@@ -122,44 +125,30 @@ impl Module {
         })
     }
 
-    /// All kernels; on the emulator those that it can run.
+    /// Returns all kernels; on the emulator the kernels that it can run.
     pub fn functions(&self) -> impl Iterator<Item = Function> {
-        let codes: Vec<Code> = match &self.loaded {
-            Loaded::Cuda(gpu, module) => module
-                .kernels
-                .iter()
-                .map(|kernel| Code::Cuda(gpu.clone(), kernel.clone()))
-                .collect(),
-            Loaded::Simt(module) => module.kernels().cloned().map(Code::Simt).collect(),
-        };
-        codes.into_iter().map(|code| Function {
+        let function = |kernel: &Arc<LoadedKernel>| Function {
             device: self.device.clone(),
-            attributes: code.attributes(),
-            code,
-        })
+            kernel: kernel.clone(),
+        };
+        self.loaded.kernels.iter().map(function)
     }
 }
 
 impl Function {
     /// The kernel's name in the PTX.
     pub fn name(&self) -> &str {
-        match &self.code {
-            Code::Cuda(_, kernel) => &kernel.name,
-            Code::Simt(kernel) => kernel.name(),
-        }
+        &self.kernel.name
     }
 
     /// Its parameters, in order.
     pub fn params(&self) -> &[Param] {
-        match &self.code {
-            Code::Cuda(_, kernel) => &kernel.params,
-            Code::Simt(kernel) => kernel.params(),
-        }
+        &self.kernel.params
     }
 
-    /// What it takes of registers and memory.
+    /// The registers and the memory that it needs.
     pub fn attributes(&self) -> &FunctionAttributes {
-        &self.attributes
+        &self.kernel.attributes
     }
 
     /// The device that it runs on.
@@ -167,23 +156,20 @@ impl Function {
         &self.device
     }
 
-    /// How many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared memory, an
-    /// SM holds at a time. `None` on the emulator.
+    /// Returns how many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared
+    /// memory, an SM holds at a time; `None` on the emulator.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] if the device does not take such blocks.
     pub fn occupancy(&self, threads: u32, shared_bytes: u32) -> Result<Option<u32>, Error> {
-        match &self.code {
-            Code::Cuda(gpu, kernel) => kernel.occupancy(gpu, threads, shared_bytes).map(Some),
-            Code::Simt(_) => Ok(None),
-        }
+        self.device.backend.occupancy(&self.kernel, threads, shared_bytes)
     }
 
-    /// How many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared memory
-    /// each, the whole device holds at once: as many as a [cooperative](Launch::cooperative) launch
-    /// can have. On a GPU that is [`Function::occupancy`] times the number of SMs. The emulator
-    /// says 8 whatever the blocks, since few are soon emulated; it takes more.
+    /// Returns how many blocks of `threads` threads, with `shared_bytes` bytes of dynamic shared
+    /// memory each, the whole device holds at once. A [cooperative](Launch::cooperative) launch can
+    /// have that many blocks. On a GPU it is [`Function::occupancy`] times the number of SMs. The
+    /// emulator returns 8 for all blocks, since few blocks are soon emulated; it takes more.
     ///
     /// Results must not depend on it: another GPU, another driver or a change of the kernel gives
     /// another number.
@@ -192,32 +178,34 @@ impl Function {
     ///
     /// [`Error::Device`] if the device does not take such blocks, or takes no cooperative launches.
     pub fn resident_blocks(&self, threads: u32, shared_bytes: u32) -> Result<u32, Error> {
-        let operation = || format!("asking how many blocks of `{}` fit at once", self.name());
         let refused = |why: String| {
-            Err(Error::device(self.device.label(), format!("{}: {why}", operation())))
+            let operation = format!("asking how many blocks of `{}` fit at once", self.name());
+            Error::device(self.device.label(), format!("{operation}: {why}"))
         };
         let limits = self.device.attributes();
-        let most = limits.max_threads_per_block.min(self.attributes.max_threads_per_block);
+        let most = limits.max_threads_per_block.min(self.attributes().max_threads_per_block);
         if threads == 0 || threads > most {
-            return refused(format!("a block has 1 to {most} threads, not {threads}"));
+            return Err(refused(format!("a block has 1 to {most} threads, not {threads}")));
         }
-        let (fixed, most) = (self.attributes.shared_bytes, limits.shared_bytes_opt_in);
-        if u64::from(shared_bytes) + u64::from(fixed) > u64::from(most) {
-            return refused(format!(
-                "{shared_bytes} bytes of shared memory beside the kernel's own {fixed} are too many; a \
-                 block has {most} at most"
-            ));
-        }
+        self.check_shared(shared_bytes, limits.shared_bytes_opt_in).map_err(refused)?;
         if !limits.cooperative {
-            return refused("the device takes no cooperative launches".into());
+            return Err(refused("the device takes no cooperative launches".into()));
         }
-        match &self.code {
-            Code::Cuda(gpu, kernel) => {
-                let each = kernel.occupancy(gpu, threads, shared_bytes)?;
-                Ok(each.saturating_mul(limits.multiprocessors))
-            }
-            Code::Simt(_) => Ok(Emulator::RESIDENT_BLOCKS),
+        let each = self.occupancy(threads, shared_bytes)?;
+        Ok(each
+            .map_or(EMULATED_RESIDENT_BLOCKS, |each| each.saturating_mul(limits.multiprocessors)))
+    }
+
+    /// Refuses dynamic shared memory if a block has `most` bytes at most.
+    pub(super) fn check_shared(&self, shared_bytes: u32, most: u32) -> Result<(), String> {
+        let fixed = self.attributes().shared_bytes;
+        if u64::from(shared_bytes) + u64::from(fixed) <= u64::from(most) {
+            return Ok(());
         }
+        Err(format!(
+            "{shared_bytes} bytes of shared memory beside the kernel's own {fixed} are too many; a \
+             block has {most} at most"
+        ))
     }
 
     /// Begins a launch of `grid` blocks of `block` threads each; numbers or tuples.
@@ -233,15 +221,6 @@ impl Function {
     /// ```
     pub fn launch<'a>(&'a self, grid: impl Into<Dim>, block: impl Into<Dim>) -> Launch<'a> {
         Launch::new(self, grid.into(), block.into())
-    }
-}
-
-impl Code {
-    fn attributes(&self) -> FunctionAttributes {
-        match self {
-            Code::Cuda(_, kernel) => kernel.attributes.clone(),
-            Code::Simt(kernel) => emulator::function_attributes(kernel),
-        }
     }
 }
 

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::buffer::{Allocation, Place};
-use super::cuda::{Gpu, GpuGraph, GpuMemory};
-use super::function::Code;
+use super::backend::Handle;
+use super::buffer::Allocation;
 use super::launch::Recorded;
 use super::recording::UnderWay;
 use super::stream::Queue;
-use super::{Backend, Device, Launched, Stream};
+use super::{Device, Launched, Stream};
 use crate::Error;
 use crate::simt::Counters;
 
@@ -19,14 +18,14 @@ use crate::simt::Counters;
 /// same kernels with the same numbers, at the same addresses, in the order of their recording, over
 /// what the buffers hold by then.
 ///
-/// A graph keeps all that it needs: its kernels stay loaded, and the memory of its buffers is given
-/// back when the last handle is dropped *and* the graph. On the emulator a replay runs the launches
-/// one after the other.
+/// A graph keeps all that it needs: its kernels stay loaded, and the memory of its buffers is freed
+/// when both the last handle and the graph have been dropped. On the emulator a replay runs the
+/// launches one after the other.
 #[derive(Debug)]
 pub struct Graph {
-    /// Before what it needs, so that it is dropped first; `None` on the emulator, and of no
-    /// launches.
-    on_gpu: Option<GpuGraph>,
+    /// The graph as its backend prepared it. Before what it needs, so that it is dropped first;
+    /// `None` if the launches are queued one by one, or if there are none.
+    prepared: Option<Handle>,
     device: Device,
     launches: Vec<Recorded>,
     /// Every memory once, and whether it is written.
@@ -36,10 +35,10 @@ pub struct Graph {
 impl Device {
     /// Records the launches that `body` queues on the stream it is given; none of them runs.
     ///
-    /// What a graph does not repeat is an error inside of `body`: launches on other streams (give
-    /// [`ForwardOptions::stream`](super::ForwardOptions) the recording's), copies between host and
-    /// device, filling buffers, waiting, events, replays and further recordings. Buffers may be
-    /// made, and kernels loaded.
+    /// Inside of `body` everything that a graph does not repeat is an error: launches on other
+    /// streams (set [`ForwardOptions::stream`](super::ForwardOptions) to the recording's), copies
+    /// between host and device, filling buffers, waiting, events, replays and further recordings.
+    /// Making buffers and loading kernels are allowed.
     ///
     /// ```
     /// use linrec::device::{Choice, Device, ForwardOptions, Recurrence};
@@ -86,11 +85,11 @@ impl Graph {
                 None => memories.push((memory.clone(), write)),
             }
         }
-        let on_gpu = match &device.backend {
-            Backend::Cuda(gpu) if !launches.is_empty() => Some(on_gpu(gpu, &launches)?),
-            _ => None,
+        let prepared = match launches.is_empty() {
+            true => None,
+            false => device.backend.clone().graph(&launches)?,
         };
-        Ok(Graph { on_gpu, device: device.clone(), launches, memories })
+        Ok(Graph { prepared, device: device.clone(), launches, memories })
     }
 
     /// The number of launches.
@@ -98,7 +97,7 @@ impl Graph {
         self.launches.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no launches.
     pub fn is_empty(&self) -> bool {
         self.launches.is_empty()
     }
@@ -121,8 +120,8 @@ impl Graph {
     pub fn replay(&self, stream: &Stream) -> Result<Launched, Error> {
         self.device.must_be(&stream.device, "replaying a graph", "the stream")?;
         stream.must_run("replaying a graph")?;
-        if let (Some(graph), Queue::Cuda(stream)) = (&self.on_gpu, &stream.queue) {
-            graph.replay(stream, &self.gpu_memories())?;
+        if let Some(graph) = &self.prepared {
+            self.device.backend.replay(graph, stream.queue.handle(), &self.memories)?;
         }
         if !self.device.is_simt() {
             return Ok(Launched::new(None));
@@ -135,25 +134,4 @@ impl Graph {
         }
         Ok(Launched::new(Some(sum)))
     }
-
-    fn gpu_memories(&self) -> Vec<(&GpuMemory, bool)> {
-        let mut memories = Vec::with_capacity(self.memories.len());
-        for (memory, write) in &self.memories {
-            if let Place::Cuda(memory) = &memory.place {
-                memories.push((memory, *write));
-            }
-        }
-        memories
-    }
-}
-
-/// The launches as the driver keeps them.
-fn on_gpu(gpu: &Arc<Gpu>, launches: &[Recorded]) -> Result<GpuGraph, Error> {
-    let mut prepared = Vec::with_capacity(launches.len());
-    for launch in launches {
-        if let Code::Cuda(_, kernel) = &launch.function().code {
-            prepared.push(launch.launch().for_gpu(kernel));
-        }
-    }
-    GpuGraph::new(gpu, &prepared)
 }

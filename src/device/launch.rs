@@ -1,55 +1,53 @@
-//! Launches: a grid of blocks, and what each kernel is given.
+//! Launches: a grid of blocks, and the arguments of its kernel.
+//!
+//! A [`Launch`] is put together call by call and checked when it runs: its extent against the
+//! device's limits, its arguments against the kernel's parameters, and the number of its blocks
+//! against what the device holds if they may wait for each other. Only then a backend is given its
+//! [`Spec`]. A recording keeps the same `Spec`, so that a replay is the launch that was checked.
+//! The tests are `launches`, `parameters`, `cooperative`, `bounds` and `graphs` in
+//! `tests/suite/device`.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::argument::{Argument, Slot};
-use super::bounds::{self, Bounds};
-use super::buffer::{Allocation, Place};
-use super::cuda::{Gpu, GpuKernel, GpuLaunch, GpuMemory, GpuStream};
-use super::emulator::{Emulation, Emulator};
-use super::function::Code;
-use super::signature::{self, Packed, Value};
+use super::buffer::Allocation;
+use super::signature::{self, Value};
 use super::stream::Queue;
-use super::{Backend, Buffer, Function, Launched, Stream, recording};
+use super::{Buffer, Function, Stream, recording};
 use crate::Error;
-use crate::simt::{self, Kernel, ReportKind, Trace};
+use crate::kernels::KernelChoice;
+use crate::simt::{Counters, Trace};
 
 /// A grid's or a block's extent along each axis; made from a number, a tuple or an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dim(pub [u32; 3]);
 
-impl From<u32> for Dim {
-    fn from(x: u32) -> Dim {
-        Dim([x, 1, 1])
-    }
+macro_rules! dims {
+    ($($from:ty: $extent:pat => $all:expr;)*) => {$(
+        impl From<$from> for Dim {
+            fn from($extent: $from) -> Dim {
+                Dim($all)
+            }
+        }
+    )*};
 }
 
-impl From<(u32, u32)> for Dim {
-    fn from((x, y): (u32, u32)) -> Dim {
-        Dim([x, y, 1])
-    }
+dims! {
+    u32: x => [x, 1, 1];
+    (u32, u32): (x, y) => [x, y, 1];
+    (u32, u32, u32): (x, y, z) => [x, y, z];
+    [u32; 3]: extent => extent;
 }
 
-impl From<(u32, u32, u32)> for Dim {
-    fn from((x, y, z): (u32, u32, u32)) -> Dim {
-        Dim([x, y, z])
-    }
-}
-
-impl From<[u32; 3]> for Dim {
-    fn from(extent: [u32; 3]) -> Dim {
-        Dim(extent)
-    }
-}
-
-/// Mailboxes of all sequences of a launch: in one of them comes the state before each, by the other
-/// the one behind it goes on.
+/// The mailboxes of all sequences of a launch: the state before each sequence arrives in one, and
+/// the state behind it leaves through the other.
 #[derive(Debug)]
 pub(super) struct Mail {
     pub(super) from: Option<Buffer<u8>>,
     pub(super) to: Option<Buffer<u8>>,
-    /// The number of this pass, which mail of others does not have.
+    /// The number of this pass; mail of other passes has other numbers.
     pub(super) epoch: u32,
 }
 
@@ -81,61 +79,72 @@ pub(super) struct Mail {
 #[derive(Debug)]
 pub struct Launch<'a> {
     function: &'a Function,
-    grid: [u32; 3],
-    block: [u32; 3],
-    shared_bytes: u32,
-    cooperative: bool,
-    slots: Vec<Slot>,
-    /// Which of these lie on other devices, and are used by their kernels at the same time.
-    peers: Vec<usize>,
-    blocks: Option<Range<u64>>,
+    pub(super) spec: Spec,
     trace: Option<&'a mut Trace>,
+}
+
+/// A launch without its kernel and its trace. It borrows nothing and keeps the memory that its
+/// arguments point to.
+#[derive(Debug, Clone)]
+pub(super) struct Spec {
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    /// The bytes of dynamic shared memory of each block.
+    pub(super) shared_bytes: u32,
+    /// True if all blocks are on the device at once.
+    pub(super) cooperative: bool,
+    slots: Vec<Slot>,
+    /// The indices of arguments in memory that kernels of other devices use at the same time.
+    peers: Vec<usize>,
+    /// The blocks of the grid that run; all if it is `None`.
+    pub(super) blocks: Option<Range<u64>>,
     pub(super) bounds: Bounds,
+}
+
+/// The limits that a launch was given; the others are those of
+/// [`simt::Launch::new`](crate::simt::Launch::new).
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Bounds {
+    pub(super) instructions: Option<u64>,
+    pub(super) host_bytes: Option<u64>,
+    pub(super) deadline: Option<Duration>,
 }
 
 impl<'a> Launch<'a> {
     pub(super) fn new(function: &'a Function, grid: Dim, block: Dim) -> Launch<'a> {
-        Launch {
-            function,
-            grid: grid.0,
-            block: block.0,
-            shared_bytes: 0,
-            cooperative: false,
-            slots: Vec::with_capacity(function.params().len()),
-            peers: Vec::new(),
-            blocks: None,
-            trace: None,
-            bounds: Bounds::default(),
-        }
+        let spec = Spec::new(grid.0, block.0, function.params().len());
+        Launch { function, spec, trace: None }
     }
 
-    /// Gives every block `bytes` bytes of dynamic shared memory, beside what the kernel declares.
+    /// Gives every block `bytes` bytes of dynamic shared memory, in addition to what the kernel
+    /// declares.
     pub fn shared(mut self, bytes: u32) -> Self {
-        self.shared_bytes = bytes;
+        self.spec.shared_bytes = bytes;
         self
     }
 
     /// Has all blocks of the grid on the device at once, so that blocks may wait for each other: at
-    /// a barrier of the whole grid, or for what another block writes. A launch that does not say
-    /// this may run its blocks in any order and one after the other, and a block that waits for a
-    /// later one then waits for ever.
+    /// a barrier of the whole grid, or for what another block writes. Without this call a launch
+    /// may run its blocks in any order and one after the other, and a block that waits for a later
+    /// one then waits without end.
     ///
-    /// On a GPU, [`Launch::run`] refuses a grid of more blocks than [`Function::resident_blocks`];
-    /// the emulator takes any number, as long as all blocks together have 8192 warps at most. What
-    /// is recorded is checked when it is recorded, and stays cooperative. Nothing ends a block that
-    /// waits for what never comes: on a GPU it keeps the device busy for ever, and the emulator
-    /// reports it.
+    /// On a GPU, [`Launch::run`] refuses a grid of more blocks than [`Function::resident_blocks`].
+    /// The emulator takes any number, as long as all blocks together have at most 8192 warps. A
+    /// recorded launch is checked when it is recorded, and stays cooperative. Nothing ends a block
+    /// that waits for what never comes: on a GPU it keeps the device busy without end, and the
+    /// emulator reports it.
     ///
     /// ```
     /// # use linrec::device::Device;
-    /// // Each block writes its number, waits until all have, and reads that of the next block.
+    /// // Each block writes its number, waits for all others, and reads the next block's number.
     /// # let ptx = "
     /// # .version 8.0
     /// # .target sm_80
     /// # .address_size 64
     /// # .visible .entry next(.param .u64 arrived, .param .u64 numbers, .param .u64 found) {
     /// #     .reg .b64 %rd<8>; .reg .b32 %r<8>; .reg .pred %p1;
-    /// #     ld.param.u64 %rd1, [arrived]; ld.param.u64 %rd2, [numbers]; ld.param.u64 %rd3, [found];
+    /// #     ld.param.u64 %rd1, [arrived]; ld.param.u64 %rd2, [numbers];
+    /// #     ld.param.u64 %rd3, [found];
     /// #     mov.u32 %r1, %ctaid.x; mov.u32 %r2, %nctaid.x;
     /// #     mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd2, %rd4; st.global.u32 [%rd5], %r1;
     /// #     atom.acq_rel.gpu.global.add.u32 %r3, [%rd1], 1;
@@ -157,40 +166,40 @@ impl<'a> Launch<'a> {
     /// # Ok::<(), linrec::Error>(())
     /// ```
     pub fn cooperative(mut self) -> Self {
-        self.cooperative = true;
+        self.spec.cooperative = true;
         self
     }
 
-    /// The next argument.
+    /// Adds the next argument.
     pub fn arg(mut self, argument: impl Argument<'a>) -> Self {
-        self.slots.push(argument.into_slot());
+        self.spec.slots.push(argument.into_slot());
         self
     }
 
-    /// The three arguments of a kernel that [takes mail](crate::kernels::KernelChoice::takes_mail),
-    /// for sequences that lie on this device alone: two pointers that are null, and 0.
+    /// Adds the three arguments of a kernel that
+    /// [takes mail](crate::kernels::KernelChoice::takes_mail), for sequences that are on this
+    /// device alone: two null pointers, and 0.
     pub fn without_mail(self) -> Self {
         let none: Option<&Buffer<u8>> = None;
         self.arg(none).arg(none).arg(0_u32)
     }
 
-    /// The same for sequences of which other devices have the rest.
+    /// Adds the same three arguments for sequences that continue on other devices.
     pub(super) fn with_mail(self, mail: &'a mut Mail) -> Self {
         let Mail { from, to, epoch } = mail;
         self.peer_arg(from.as_ref()).peer_arg(to.as_mut()).arg(*epoch)
     }
 
-    /// The next argument, in memory that the device [reaches](super::Device::reach) and that
-    /// kernels of other devices may use at the same time: whatever order that needs is the kernels'
-    /// own.
+    /// Adds an argument in memory that the device [reaches](super::Device::reach) and that kernels
+    /// of other devices may use at the same time: the kernels order their accesses by themselves.
     fn peer_arg(mut self, argument: impl Argument<'a>) -> Self {
-        self.peers.push(self.slots.len());
+        self.spec.peers.push(self.spec.slots.len());
         self.arg(argument)
     }
 
     /// Runs only these blocks of the grid, which see the whole grid's size. On the emulator only.
     pub fn blocks(mut self, blocks: Range<u64>) -> Self {
-        self.blocks = Some(blocks);
+        self.spec.blocks = Some(blocks);
         self
     }
 
@@ -201,25 +210,52 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Queues the launch on a stream; on the emulator it has run when this returns.
+    /// Lets the warps of all its blocks execute at most `most` instructions, instead of
+    /// [`simt::Launch::INSTRUCTIONS`](crate::simt::Launch::INSTRUCTIONS). On the emulator only. A
+    /// launch that passes the limit is an [`Error::Kernel`] that says where.
+    pub fn instructions(mut self, most: u64) -> Self {
+        self.spec.bounds.instructions = Some(most);
+        self
+    }
+
+    /// Lets the emulator allocate at most `most` bytes of the host for the launch, instead of
+    /// [`simt::Launch::HOST_BYTES`](crate::simt::Launch::HOST_BYTES). On the emulator only. A
+    /// launch that passes the limit is an [`Error::Kernel`] that says what
+    /// the bytes were needed for.
+    pub fn host_bytes(mut self, most: u64) -> Self {
+        self.spec.bounds.host_bytes = Some(most);
+        self
+    }
+
+    /// Ends the launch some milliseconds after this time, if it is not over by then: an
+    /// [`Error::Kernel`] of kind
+    /// [`Cancelled`](crate::simt::ReportKind::Cancelled). On the emulator only. In a
+    /// [`Graph`](super::Graph) the time starts anew with every replay.
+    pub fn deadline(mut self, time: Duration) -> Self {
+        self.spec.bounds.deadline = Some(time);
+        self
+    }
+
+    /// Queues the launch on a stream; on the emulator it is over when this returns.
     ///
-    /// A mistake of the kernel is found by the emulator now ([`Error::Kernel`]), and by a GPU, if
-    /// it is one that a GPU notices, in a later operation on the device.
+    /// The emulator finds a mistake of the kernel now ([`Error::Kernel`]). A GPU reports it in a
+    /// later operation on the device, if it notices the mistake at all.
     ///
     /// On the stream that [`Device::record`](super::Device::record) passes in, the launch is
     /// checked and recorded, and runs when the graph is replayed.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there are too many or too few arguments, or some of the wrong size or
-    /// on another device; if grid, block or shared memory pass a limit; if the launch is
+    /// [`Error::Device`] if the number of arguments is wrong, or an argument has the wrong size or
+    /// is on another device; if grid, block or shared memory pass a limit; if the launch is
     /// cooperative, and its blocks do not fit on the device at once or the device takes no such
-    /// launches; if the device refuses; or if blocks, bounds or a trace are asked of a GPU, or a
-    /// trace of a recording; or if launches are being recorded and this is another stream.
+    /// launches; if the device refuses; if a launch on a GPU has blocks, bounds or a trace; if a
+    /// recorded launch has a trace; or if launches are being recorded and this is another stream.
     /// [`Error::Kernel`] with what the emulator found.
     pub fn run(self, stream: &Stream) -> Result<Launched, Error> {
         let operation = format!("launching `{}`", self.function.name());
-        self.function.device.must_be(&stream.device, &operation, "the stream")?;
+        let device = &self.function.device;
+        device.must_be(&stream.device, &operation, "the stream")?;
         self.check_extent(&operation)?;
         self.check_arguments(&operation)?;
         self.check_resident(&operation)?;
@@ -228,21 +264,18 @@ impl<'a> Launch<'a> {
                 .add(self.record(&operation)?, &operation)
                 .map(|()| Launched::new(None));
         }
-        recording::refuse_other_stream(&stream.device, &operation)?;
-        match (&self.function.code, &stream.queue, &self.function.device.backend) {
-            (Code::Cuda(gpu, kernel), Queue::Cuda(stream), _) => {
-                self.run_on_gpu(gpu, kernel, stream, &operation)
-            }
-            (Code::Simt(kernel), _, Backend::Simt(emulator)) => self.emulate(emulator, kernel),
-            _ => Err(self.refused(&operation, "the stream is of another kind of device")),
-        }
+        recording::refuse_other_stream(device, &operation)?;
+        self.check_whole(&operation)?;
+        let Launch { function, spec, trace } = self;
+        let stream = stream.queue.handle();
+        device.backend.launch(&function.kernel, &spec, trace, stream).map(Launched::new)
     }
 
     /// Runs launches of one kernel side by side, each with all its blocks, which may wait for what
-    /// those of another write: as GPUs of one host do that reach each other's memory. On the
-    /// emulator only, where the launches are on one device, and take turns; what a launch writes
-    /// and another reads has to be ordered as between devices (a release and an acquire of the
-    /// whole system), or is reported. Over when this returns.
+    /// blocks of another launch write: like GPUs of one host that reach each other's memory. On the
+    /// emulator only, where the launches are on one device and take turns. A release and an acquire
+    /// at system scope must order what one launch writes and another reads, as between devices;
+    /// otherwise the emulator reports a race. All launches are over when this returns.
     ///
     /// # Errors
     ///
@@ -253,27 +286,17 @@ impl<'a> Launch<'a> {
         let Some(first) = launches.first() else { return Ok(Vec::new()) };
         let operation = format!("launching `{}` side by side", first.function.name());
         let device = &first.function.device;
-        let Backend::Simt(emulator) = &device.backend else {
-            return Err(first.refused(&operation, "only the emulator does; use Device::simt()"));
-        };
-        let mut arguments = Vec::with_capacity(launches.len());
         for launch in launches {
             device.must_be(&launch.function.device, &operation, "a launch")?;
             launch.check_extent(&operation)?;
             launch.check_arguments(&operation)?;
-            let Code::Simt(kernel) = &launch.function.code else {
-                return Err(launch.refused(&operation, "a launch is of another kind of device"));
-            };
-            arguments.push((kernel, Packed::new(kernel.params(), &launch.values(), 0)));
         }
         recording::refuse(device, &operation)?;
-        let prepared = launches.iter().zip(&arguments).map(|(launch, (kernel, packed))| {
-            let bytes = packed.bytes();
-            let mut all = simt::Launch::new(kernel, launch.grid, launch.block, bytes);
-            all.dynamic_shared = launch.shared_bytes;
-            all
-        });
-        let counters = emulator.run_side_by_side(prepared.collect())?;
+        let specs: Vec<_> =
+            launches.iter().map(|launch| (&*launch.function.kernel, &launch.spec)).collect();
+        let counters = device.backend.run_side_by_side(&specs)?.ok_or_else(|| {
+            first.refused(&operation, "only the emulator does; use Device::simt()")
+        })?;
         Ok(counters.into_iter().map(|counters| Launched::new(Some(counters))).collect())
     }
 
@@ -283,7 +306,7 @@ impl<'a> Launch<'a> {
 
     fn check_extent(&self, operation: &str) -> Result<(), Error> {
         let limits = self.function.device.attributes();
-        let (grid, block) = (self.grid, self.block);
+        let Spec { grid, block, shared_bytes: shared, .. } = self.spec;
         let refused = |why: String| Err(self.refused(operation, why));
         if grid.contains(&0) || block.contains(&0) {
             return refused(format!(
@@ -307,49 +330,37 @@ impl<'a> Launch<'a> {
                 limits.max_block
             ));
         }
-        let fixed = self.function.attributes().shared_bytes;
-        let (shared, most) = (self.shared_bytes, limits.shared_bytes_opt_in);
-        if u64::from(shared) + u64::from(fixed) > u64::from(most) {
-            return refused(format!(
-                "{shared} bytes of shared memory beside the kernel's own {fixed} are too many; a \
-                 block has {most} at most"
-            ));
-        }
-        Ok(())
+        self.function.check_shared(shared, limits.shared_bytes_opt_in).or_else(refused)
     }
 
     fn check_arguments(&self, operation: &str) -> Result<(), Error> {
-        signature::check(self.function.params(), &self.slots)
+        let Launch { function, spec, .. } = self;
+        signature::check(function.params(), &spec.slots)
             .map_err(|why| self.refused(operation, why))?;
-        for (number, slot) in (1..).zip(&self.slots) {
-            if self.peers.contains(&(number - 1)) {
-                continue;
-            }
-            for (memory, _) in slot.memories() {
-                let device = &self.function.device;
-                device.must_be(&memory.device, operation, &format!("argument {number}"))?;
-            }
+        for (index, memory, _) in spec.own_memories() {
+            let what = format!("argument {}", index + 1);
+            function.device.must_be(&memory.device, operation, &what)?;
         }
         Ok(())
     }
 
-    /// Refuses a cooperative launch of which some blocks would have to wait for others to end.
+    /// Refuses a cooperative launch if some blocks would have to wait for others to end.
     fn check_resident(&self, operation: &str) -> Result<(), Error> {
-        if !self.cooperative {
+        let Launch { function, spec, .. } = self;
+        if !spec.cooperative {
             return Ok(());
         }
-        // Of a block and a grid that have been checked, the first product is small, and the second
-        // a u64.
-        let threads = self.block.iter().product();
-        let blocks: u64 = self.grid.iter().map(|&extent| u64::from(extent)).product();
-        let fit = match self.function.code {
-            Code::Cuda(..) => self.function.resident_blocks(threads, self.shared_bytes)?.into(),
-            Code::Simt(_) => Emulator::most_together(threads),
+        // Block and grid have been checked: the first product is small, and the second a u64.
+        let threads = spec.block.iter().product();
+        let blocks: u64 = spec.grid.iter().map(|&extent| u64::from(extent)).product();
+        let fit = match function.device.backend.most_together(threads) {
+            Some(most) => most,
+            None => function.resident_blocks(threads, spec.shared_bytes)?.into(),
         };
         if blocks <= fit {
             return Ok(());
         }
-        let (grid, shared) = (self.grid, self.shared_bytes);
+        let (grid, shared) = (spec.grid, spec.shared_bytes);
         Err(self.refused(
             operation,
             format!(
@@ -360,135 +371,50 @@ impl<'a> Launch<'a> {
         ))
     }
 
-    fn run_on_gpu(
-        &self,
-        gpu: &Gpu,
-        kernel: &GpuKernel,
-        stream: &GpuStream,
-        operation: &str,
-    ) -> Result<Launched, Error> {
-        self.check_whole(operation)?;
-        let mut memories: Vec<(&GpuMemory, bool)> = Vec::new();
-        for (index, slot) in self.slots.iter().enumerate() {
-            if self.peers.contains(&index) {
-                continue;
-            }
-            for (memory, write) in slot.memories() {
-                if let Place::Cuda(memory) = &memory.place {
-                    memories.push((memory, write));
-                }
-            }
-        }
-        gpu.launch(stream, &self.for_gpu(kernel), &memories)?;
-        Ok(Launched::new(None))
-    }
-
     /// Refuses what no GPU does with a launch.
     fn check_whole(&self, operation: &str) -> Result<(), Error> {
-        let what = match (&self.trace, &self.blocks) {
+        let what = match (&self.trace, &self.spec.blocks) {
+            _ if self.function.device.is_simt() => return Ok(()),
             (Some(_), _) => "traces a launch",
             (None, Some(_)) => "runs some blocks of a grid",
-            (None, None) if self.bounds != Bounds::default() => "bounds a launch",
+            (None, None) if self.spec.bounds != Bounds::default() => "bounds a launch",
             (None, None) => return Ok(()),
         };
         let why = format!("only the emulator {what}; use Device::simt() for it");
         Err(self.refused(operation, why))
     }
 
-    /// The launch as the driver is given it.
-    pub(super) fn for_gpu<'b>(&self, kernel: &'b GpuKernel) -> GpuLaunch<'b> {
-        let Launch { grid, block, shared_bytes, cooperative, .. } = *self;
-        let params = Packed::new(&kernel.params, &self.values(), kernel.room);
-        GpuLaunch { kernel, grid, block, shared_bytes, cooperative, params }
-    }
-
-    /// The launch as a graph keeps it: it borrows nothing.
+    /// Returns the launch as a graph keeps it.
     pub(super) fn record(self, operation: &str) -> Result<Recorded, Error> {
-        if !self.function.device.is_simt() {
-            self.check_whole(operation)?;
-        }
+        self.check_whole(operation)?;
         if self.trace.is_some() {
             return Err(
                 self.refused(operation, "a trace cannot be recorded; trace the launch by itself")
             );
         }
-        let Launch {
-            function,
-            grid,
-            block,
-            shared_bytes,
-            cooperative,
-            slots,
-            peers,
-            blocks,
-            bounds,
-            ..
-        } = self;
-        let function = function.clone();
-        Ok(Recorded {
-            function,
-            grid,
-            block,
-            shared_bytes,
-            cooperative,
-            slots,
-            peers,
-            blocks,
-            bounds,
-        })
+        Ok(Recorded { function: self.function.clone(), spec: self.spec })
     }
+}
 
-    fn emulate(mut self, emulator: &Emulator, kernel: &Kernel) -> Result<Launched, Error> {
-        let packed = Packed::new(kernel.params(), &self.values(), 0);
-        let mut launch = simt::Launch::new(kernel, self.grid, self.block, packed.bytes());
-        launch.dynamic_shared = self.shared_bytes;
-        let Bounds { instructions, host_bytes, deadline } = self.bounds;
-        launch.instructions = instructions.unwrap_or(launch.instructions);
-        launch.host_bytes = host_bytes.unwrap_or(launch.host_bytes);
-        let (all, cooperative) = (0..launch.blocks(), self.cooperative);
-        let blocks = match self.blocks {
-            Some(ref blocks) if blocks.start > blocks.end || blocks.end > all.end => {
-                let operation = format!("launching `{}`", kernel.name());
-                let why = format!("blocks {blocks:?} are not in the grid's {all:?}");
-                return Err(self.refused(&operation, why));
-            }
-            Some(ref blocks) => blocks.clone(),
-            None => all,
-        };
-        let Some(deadline) = deadline else {
-            let counters =
-                emulator.run(Emulation { launch, blocks, cooperative, trace: self.trace })?;
-            return Ok(Launched::new(Some(counters)));
-        };
-        let operation = format!("launching `{}`", kernel.name());
-        let trace = self.trace.take();
-        let counters = bounds::within(deadline, |over| {
-            emulator.run(Emulation {
-                launch: simt::Launch { cancel: Some(over), ..launch },
-                blocks,
-                cooperative,
-                trace,
-            })
-        });
-        match counters.map_err(|error| self.refused(&operation, error))? {
-            Ok(counters) => Ok(Launched::new(Some(counters))),
-            Err(Error::Kernel(mut report)) if report.kind == ReportKind::Cancelled => {
-                report.message =
-                    format!("passes its deadline of {deadline:?}: it {}", report.message);
-                Err(Error::Kernel(report))
-            }
-            Err(error) => Err(error),
+impl Spec {
+    /// A launch with room for `params` arguments.
+    pub(super) fn new(grid: [u32; 3], block: [u32; 3], params: usize) -> Spec {
+        Spec {
+            grid,
+            block,
+            shared_bytes: 0,
+            cooperative: false,
+            slots: Vec::with_capacity(params),
+            peers: Vec::new(),
+            blocks: None,
+            bounds: Bounds::default(),
         }
     }
 
-    /// What the kernel sees of every argument.
-    fn values(&self) -> Vec<Value> {
+    /// Returns the value of every argument, as the kernel sees it.
+    pub(super) fn values(&self) -> Vec<Value> {
         let address = |slot: &Slot| match slot {
-            Slot::Pointer { memory, start, .. } => match &memory.place {
-                Place::Nowhere => 0,
-                Place::Cuda(memory) => memory.address(*start),
-                Place::Simt { address, .. } => address + start,
-            },
+            Slot::Pointer { memory, start, .. } => memory.address(*start),
             _ => 0,
         };
         let value = |slot: &Slot| match slot {
@@ -504,48 +430,75 @@ impl<'a> Launch<'a> {
         };
         self.slots.iter().map(value).collect()
     }
+
+    /// The memories that it points into, with the index of the argument and whether the kernel
+    /// writes there. Memory of peers is left out.
+    pub(super) fn own_memories(&self) -> impl Iterator<Item = (usize, &Arc<Allocation>, bool)> {
+        let own = |&(index, _): &(usize, _)| !self.peers.contains(&index);
+        self.slots.iter().enumerate().filter(own).flat_map(|(index, slot)| {
+            slot.memories().map(move |(memory, write)| (index, memory, write))
+        })
+    }
 }
 
 /// A launch that has been checked, and that keeps everything it needs.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    function: Function,
-    grid: [u32; 3],
-    block: [u32; 3],
-    shared_bytes: u32,
-    cooperative: bool,
-    slots: Vec<Slot>,
-    peers: Vec<usize>,
-    blocks: Option<Range<u64>>,
-    bounds: Bounds,
+    pub(super) function: Function,
+    pub(super) spec: Spec,
 }
 
 impl Recorded {
-    pub(super) fn function(&self) -> &Function {
-        &self.function
-    }
-
-    /// The launch that was recorded, to be run once more; without a trace.
+    /// Returns the launch, to be run once more; without a trace.
     pub(super) fn launch(&self) -> Launch<'_> {
-        let Recorded { grid, block, shared_bytes, cooperative, bounds, .. } = *self;
-        let (function, slots, blocks) = (&self.function, self.slots.clone(), self.blocks.clone());
-        let (peers, trace) = (self.peers.clone(), None);
-        Launch {
-            function,
-            grid,
-            block,
-            shared_bytes,
-            cooperative,
-            slots,
-            peers,
-            blocks,
-            trace,
-            bounds,
-        }
+        Launch { function: &self.function, spec: self.spec.clone(), trace: None }
     }
 
-    /// What it reads and, where it says so, writes.
+    /// The memories that it points into, peers' included, and whether the kernel writes there.
     pub(super) fn memories(&self) -> impl Iterator<Item = (&Arc<Allocation>, bool)> {
-        self.slots.iter().flat_map(Slot::memories)
+        self.spec.slots.iter().flat_map(Slot::memories)
+    }
+}
+
+/// A launch that has been queued, and on the emulator run; or one that has been recorded.
+#[derive(Debug, Clone)]
+pub struct Launched {
+    counters: Option<Counters>,
+    choice: Option<KernelChoice>,
+}
+
+impl Launched {
+    /// A launch that was queued or recorded.
+    pub(super) fn new(counters: Option<Counters>) -> Launched {
+        Launched { counters, choice: None }
+    }
+
+    /// No launch, because there was nothing to compute.
+    pub(super) fn nothing(function: &Function) -> Launched {
+        Launched::new(function.device.is_simt().then(Counters::default))
+    }
+
+    /// Adds the kernel of the catalogue that it was: [`Launched::choice`].
+    pub(super) fn of(self, choice: KernelChoice) -> Launched {
+        Launched { choice: Some(choice), ..self }
+    }
+
+    /// Adds the counters of launches that belong to it.
+    pub(super) fn and(self, others: &Launched) -> Launched {
+        let counters = self.counters.zip(others.counters.as_ref()).map(|(mut sum, others)| {
+            sum += others;
+            sum
+        });
+        Launched { counters, ..self }
+    }
+
+    /// What the emulator counted; `None` on a GPU, and for a launch that was only recorded.
+    pub fn counters(&self) -> Option<&Counters> {
+        self.counters.as_ref()
+    }
+
+    /// The kernel of the catalogue, if a [`Recurrence`](super::Recurrence) launched it.
+    pub fn choice(&self) -> Option<KernelChoice> {
+        self.choice
     }
 }

@@ -18,110 +18,110 @@
 //! # Ok::<(), linrec::Error>(())
 //! ```
 //!
-//! # What is here
+//! # Contents
 //!
-//! - [`Device`], [`Attributes`], [`Driver`]: what there is, and what it is like;
+//! - [`Device`], [`Attributes`], [`Driver`]: the devices of this machine, and their limits;
 //! - [`Buffer`] of plain numbers, [`Storage`] for the numbers that recurrences are made of;
 //! - [`Module`], [`Function`], [`Launch`] with its [`Argument`]s;
 //! - [`Stream`], [`Event`] and [`Bench`]: order and time;
-//! - [`Graph`]: launches that [`Device::record`] writes down once and one call repeats;
-//! - [`Recurrence`]: the recurrence over buffers, by the kernel that one names or the fastest for
-//!   each shape ([`Choice`]);
+//! - [`Graph`]: launches that [`Device::record`] records once and one call repeats;
+//! - [`Recurrence`]: the recurrence over buffers, by a named kernel or the fastest for each shape
+//!   ([`Choice`]);
 //! - [`SelectiveScan`]: Mamba's selective scan over buffers, as one kernel;
-//! - [`KernelEngine`] (also from [`Device::engine`]): an [`Engine`](crate::Engine) around it, over
-//!   arrays of the host;
+//! - [`KernelEngine`] (also from [`Device::engine`]): an [`Engine`](crate::Engine) around a
+//!   recurrence, over arrays of the host;
+//! - [`Group`]: several devices, which work on one recurrence;
 //! - [`nvrtc`]: CUDA C++ to PTX at run time.
 //!
-//! # What a GPU and the emulator do differently
+//! Behind these types are two backends, each in its folder, and one trait between them:
+//! `backend.rs` says how that works. The tests are `tests/suite/device`, which run on every device
+//! of a machine, and `tests/suite/driver`, which run against a driver that fails on purpose.
+//!
+//! # How a GPU and the emulator differ
 //!
 //! The emulator explains a kernel's mistakes ([`Error::Kernel`]), counts what the kernel did
-//! ([`Launched::counters`]), records traces, and runs single blocks of a grid; all of it is over
-//! when `run` returns. A GPU works asynchronously and notices few mistakes; those it notices show
-//! in a later operation.
+//! ([`Launched::counters`]), records traces, and runs single blocks of a grid. All work is over
+//! when `run` returns. A GPU works asynchronously. It notices few mistakes, and reports them in a
+//! later operation.
 //!
-//! A GPU on which a kernel has failed (an illegal address, an illegal instruction, a `trap`, an
-//! `assert`) is lost to the process, with all that is on it: whatever is asked of it from then on
-//! is an error. CUDA keeps that error for the process and not for the context, so that dropping
-//! everything and opening the device again does not help. Only a new process does. A program that
-//! has to go on runs kernels it is not sure of in a process of their own, or on the emulator, which
-//! loses nothing.
+//! A process that runs a failing kernel on a GPU (an illegal address, an illegal instruction, a
+//! `trap`, an `assert`) loses this GPU and all that is on it: every later operation is an error.
+//! CUDA keeps that error for the process and not for the context, so that dropping everything and
+//! opening the device again does not help. Only a new process does. A program that has to go on
+//! runs doubtful kernels in another process, or on the emulator, which loses nothing.
 //!
 //! # After `fork`
 //!
 //! A process that `fork` made, without `exec`, has neither its parent's CUDA nor the threads of its
 //! parent's `rayon` pool. If the parent has used a device, an operation in the child fails or
-//! **waits for ever**; the emulator, whose blocks run in that pool, waits for ever as well. Open
-//! devices after the fork, and in one of the two only, or start workers as new programs (in Python:
-//! `multiprocessing` with `spawn`).
+//! **never returns**. The emulator, whose blocks run in that pool, never returns either. Open
+//! devices after the fork, and only in the parent or only in the child, or start workers as new
+//! programs (in Python: `multiprocessing` with `spawn`).
 //!
 //! # Safety
 //!
-//! Launching is a safe function, although no compiler checks the kernel. What it rests on:
+//! Launching is a safe function, although no compiler checks the kernel. It rests on four
+//! conditions:
 //!
 //! 1. Kernels are given device memory only, through buffers of plain numbers of which every bit
 //!    pattern is valid. The host sees them in copies only and holds no reference to them, so that
 //!    a kernel that writes wrong numbers, writes to the wrong buffer or races with another spoils
 //!    numbers and nothing else.
-//! 2. The number of arguments and the size of each are those that the PTX declares
-//!    ([`Declarations`](crate::simt::Declarations)) and, where the driver says it (from CUDA 12.4
-//!    on), those that it compiled. It is given copies, with zeros behind them: it reads nothing
-//!    else of the host.
+//! 2. The number of arguments and their sizes are those that the PTX declares
+//!    ([`Declarations`](crate::simt::Declarations)) and, where the driver returns them (from CUDA
+//!    12.4 on), those that it compiled. The driver is given copies with zeros behind them, and
+//!    reads nothing else of the host.
 //! 3. Buffers, modules and contexts live until the work queued on them is over, and as long as a
-//!    graph that would use them again. Of memory and streams that are [lent](Device::lent_buffer),
-//!    the lender has promised it. The host's side of a copy lives until the copy is over, and is
+//!    graph that would use them again. For [lent](Device::lent_buffer) memory and streams, the
+//!    lender has promised this. The host's side of a copy lives until the copy is over, and is
 //!    kept for good where an error leaves that open.
 //! 4. The kernel stays within the buffers that it is given. This is the one condition that
 //!    **nothing guarantees on a GPU**. The emulator stops a kernel at every address outside of its
-//!    buffers. A GPU stops it only where nothing at all is mapped, and what is mapped is more than
-//!    the program's buffers: memory of the driver, and some of the host's. Of 118 ranges of memory
+//!    buffers. A GPU stops it only where nothing at all is mapped, and more is mapped than the
+//!    program's buffers: memory of the driver, and some of the host's. Of 118 ranges of memory
 //!    that a process had mapped, a kernel on an H200 could read 19. Where a GPU shares the host's
 //!    page tables ([`Attributes::reaches_host_memory`], as on Grace Hopper or under Linux's
 //!    heterogeneous memory management), it can reach all of them.
 //!
-//! So PTX is machine code, and running it is as safe as running any other: load what you trust, and
-//! try a new kernel on the emulator first, which finds every address that is wrong.
+//! So PTX is machine code, and running it is as safe as running any other machine code. Load PTX
+//! that you trust, and try a new kernel on the emulator first, which finds every wrong address.
 //!
-//! Blocks that wait for each other are safe in a [cooperative](Launch::cooperative) launch: it has
-//! all of them on the device at once, or it is refused. What nothing guarantees on a GPU is that
-//! they wait for what comes. A kernel that waits for ever spoils nothing, but the device is busy
-//! from then on, whatever waits for it does not return, and only the end of the process ends it.
-//! The emulator reports such a kernel.
+//! Blocks that wait for each other are safe in a [cooperative](Launch::cooperative) launch: either
+//! all of them are on the device at once, or the launch is refused. Nothing guarantees on a GPU
+//! that a block waits for something that comes. A kernel that waits without end spoils nothing, but
+//! it keeps the device busy, whoever waits for the device does not return, and only the end of the
+//! process ends the kernel. The emulator reports such a kernel.
 
 mod argument;
-mod attributes;
+#[cfg_attr(not(feature = "cuda"), expect(dead_code))] // what only GPUs do
+mod backend;
 mod bench;
-mod bounds;
 mod buffer;
 mod choose;
-mod copying;
-#[cfg_attr(not(feature = "cuda"), path = "without_cuda/cuda.rs")]
+#[cfg(feature = "cuda")]
 mod cuda;
-// Without the feature there is no such device; its crate is there to say what parameters kernels
-// take.
-#[cfg_attr(not(feature = "simt"), expect(dead_code))]
-mod emulator;
 mod engine;
 mod function;
 mod graph;
 mod group;
 mod launch;
-mod launched;
 mod lock;
 #[cfg(feature = "cuda")]
 pub mod nvrtc;
-#[cfg(not(feature = "cuda"))]
-#[path = "without_cuda/nvrtc.rs"]
-mod nvrtc;
 mod recording;
 mod recurrence;
 mod selective_scan;
-#[cfg_attr(not(feature = "cuda"), expect(dead_code))] // some of it is what the driver is given
+// Each backend packs arguments in another way.
+#[cfg_attr(not(all(feature = "cuda", feature = "simt")), expect(dead_code))]
 mod signature;
+#[cfg(feature = "simt")]
+mod simt;
 mod storage;
 mod stream;
 
 use std::ffi::c_void;
 use std::fmt;
+use std::ptr;
 use std::sync::Arc;
 #[cfg(feature = "simt")]
 use std::sync::OnceLock;
@@ -132,7 +132,7 @@ use bytemuck::Pod;
 pub use choose::under_test;
 
 pub use argument::{Argument, Bytes};
-pub use attributes::Attributes;
+pub use backend::Attributes;
 pub use bench::Bench;
 pub use buffer::Buffer;
 #[cfg(feature = "cuda")]
@@ -141,8 +141,7 @@ pub use engine::KernelEngine;
 pub use function::{Function, FunctionAttributes, Module};
 pub use graph::Graph;
 pub use group::{Group, GroupEngine, GroupRecurrence, Links, Part, Rank, Split, Way};
-pub use launch::{Dim, Launch};
-pub use launched::Launched;
+pub use launch::{Dim, Launch, Launched};
 pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape};
 pub use selective_scan::{
     Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient, ScanForwardOptions,
@@ -153,54 +152,48 @@ pub use stream::{Event, Stream};
 
 use crate::Error;
 use crate::kernels::Program;
-use cuda::Gpu;
-use emulator::Emulator;
+use backend::Backend;
 use stream::Queue;
 
 /// A GPU, or the emulator of one. A clone is the same device.
 ///
-/// It belongs to the process that opened it: one made by `fork` cannot use it
-/// ([after `fork`](self#after-fork)). And if a kernel fails on a GPU, the process has lost that GPU
-/// ([what is different](self#what-a-gpu-and-the-emulator-do-differently)).
+/// Only the process that opened a device can use it, and not a process that `fork` made
+/// ([after `fork`](self#after-fork)). If a kernel fails on a GPU, the process loses that GPU
+/// ([the differences](self#how-a-gpu-and-the-emulator-differ)).
 #[derive(Clone)]
 pub struct Device {
-    backend: Backend,
-}
-
-#[derive(Clone)]
-enum Backend {
-    Cuda(Arc<Gpu>),
-    #[cfg_attr(not(feature = "simt"), expect(dead_code))]
-    Simt(Arc<Emulator>),
+    backend: Arc<dyn Backend>,
 }
 
 impl Device {
-    /// The NVIDIA GPU with this ordinal, counted from 0. Calling it again gives the same device.
+    /// Opens the NVIDIA GPU with this ordinal, counted from 0. Calling it again returns the same
+    /// device.
     ///
     /// In a process made by `fork`, do not call it if the parent has: see
     /// [after `fork`](self#after-fork).
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is no driver or no such GPU, with what to do about it; if an
-    /// error has ended the use of this GPU before, after which only a new process has it again; and
-    /// without the feature `cuda`.
+    /// [`Error::Device`] if the driver or the GPU is missing, with what to do about it; if the
+    /// process has lost this GPU by an earlier error; and without the feature `cuda`.
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables))]
     pub fn cuda(ordinal: usize) -> Result<Device, Error> {
-        Ok(Device { backend: Backend::Cuda(Gpu::open(ordinal)?) })
+        #[cfg(feature = "cuda")]
+        return Ok(Device { backend: cuda::Gpu::open(ordinal)? });
+        #[cfg(not(feature = "cuda"))]
+        Err(choose::no_cuda())
     }
 
-    /// The emulator. There is one that takes all cores, and with the feature `simt` it is always
-    /// there.
+    /// Returns the emulator that takes all cores. There is one in a program.
     #[cfg(feature = "simt")]
     pub fn simt() -> Device {
-        static EMULATOR: OnceLock<Arc<Emulator>> = OnceLock::new();
-        let emulator = EMULATOR.get_or_init(|| Arc::new(Emulator::new()));
-        Device { backend: Backend::Simt(emulator.clone()) }
+        static EMULATOR: OnceLock<Device> = OnceLock::new();
+        EMULATOR.get_or_init(|| Device { backend: simt::Emulator::new(None) }).clone()
     }
 
-    /// So many further emulated devices, each with memory of its own: `simt:0`, `simt:1`, … They
-    /// stand for the GPUs of a [`Group`]. Each does its work on the thread that asks for it, so
-    /// that they run side by side where as many threads use them.
+    /// Returns `count` further emulated devices, each with memory of its own: `simt:0`, `simt:1`, …
+    /// They take the place of the GPUs of a [`Group`]. Each does its work on the thread that calls
+    /// it, so that devices which several threads use run side by side.
     ///
     /// ```
     /// use linrec::device::Device;
@@ -216,53 +209,38 @@ impl Device {
 
     #[cfg(feature = "simt")]
     fn emulated_one(number: usize) -> Device {
-        Device { backend: Backend::Simt(Arc::new(Emulator::numbered(number))) }
+        Device { backend: simt::Emulator::new(Some(number)) }
     }
 
-    /// What it is called: `NVIDIA H200`, `emulator`.
+    /// Its full name: `NVIDIA H200`, `emulator`.
     pub fn name(&self) -> &str {
-        match &self.backend {
-            Backend::Cuda(gpu) => gpu.name(),
-            Backend::Simt(_) => "emulator",
-        }
+        self.backend.name()
     }
 
     /// Its short name, for engines, tables and `LINREC_DEVICE`: `cuda:0`, `simt`. (`simt:1`, one of
     /// [several](Device::emulated), is for messages alone.)
     pub fn label(&self) -> &str {
-        match &self.backend {
-            Backend::Cuda(gpu) => gpu.label(),
-            Backend::Simt(emulator) => &emulator.label,
-        }
+        self.backend.label()
     }
 
-    /// Whether it is the emulator.
+    /// True for the emulator.
     pub fn is_simt(&self) -> bool {
-        matches!(self.backend, Backend::Simt(_))
+        self.backend.is_simt()
     }
 
     /// Its limits and sizes.
     pub fn attributes(&self) -> Attributes {
-        match &self.backend {
-            Backend::Cuda(gpu) => gpu.attributes().clone(),
-            Backend::Simt(emulator) => emulator.attributes(),
-        }
+        self.backend.attributes()
     }
 
-    /// Bytes of memory: free, and in all. On the emulator that is what arrays may add up to; it
-    /// takes host memory only for what is touched of them.
+    /// Returns the bytes of memory that are free, and the bytes that exist. On the emulator they
+    /// bound the sum of all arrays; untouched pages take no memory of the host.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] if the device fails.
     pub fn memory(&self) -> Result<(u64, u64), Error> {
-        match &self.backend {
-            Backend::Cuda(gpu) => gpu.memory(),
-            Backend::Simt(emulator) => {
-                let capacity = emulator.memory.capacity();
-                Ok((capacity.saturating_sub(emulator.memory.used()), capacity))
-            }
-        }
+        self.backend.memory()
     }
 
     /// Waits until everything queued on it is done.
@@ -272,25 +250,20 @@ impl Device {
     /// [`Error::Device`] if the device fails, or if a kernel queued before has failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         recording::refuse(self, "waiting for the device")?;
-        match &self.backend {
-            Backend::Cuda(gpu) => gpu.synchronize(),
-            Backend::Simt(_) => Ok(()),
-        }
+        self.backend.synchronize()
     }
 
-    /// An array of `len` numbers, with anything in it; the emulator reports a kernel that reads an
-    /// element before one has written it.
+    /// Allocates an array of `len` numbers with any contents. The emulator reports a kernel that
+    /// reads an element before one has written it.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] if there is not enough memory.
     pub fn allocate<T: Pod>(&self, len: usize) -> Result<Buffer<T>, Error> {
-        let number = std::any::type_name::<T>().rsplit("::").next().unwrap_or_default();
-        self.allocate_named(&format!("{number}[{len}]"), len)
+        self.allocate_named(&format!("{}[{len}]", buffer::short_name::<T>()), len)
     }
 
-    /// An array of `len` numbers, with anything in it, which the emulator's reports call `name`;
-    /// the emulator reports a kernel that reads an element before one has written it.
+    /// Allocates an array as [`Device::allocate`] does, which the emulator's reports call `name`.
     ///
     /// # Errors
     ///
@@ -299,7 +272,7 @@ impl Device {
         Buffer::new(self, name, len)
     }
 
-    /// An array of `len` zeros: numbers whose bytes are all zero.
+    /// Allocates an array of `len` zeros: numbers whose bytes are all zero.
     ///
     /// # Errors
     ///
@@ -311,7 +284,7 @@ impl Device {
         Ok(buffer)
     }
 
-    /// An array with these values.
+    /// Allocates an array with these values.
     ///
     /// # Errors
     ///
@@ -326,22 +299,23 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] with the line that the emulator does not know, if none of the kernels can
-    /// run on it (of one among others [`Module::function`] says it), or with what the driver's
-    /// compiler says.
+    /// [`Error::Device`] with what the driver's compiler reports; on the emulator if none of the
+    /// kernels can run on it, with the line of the PTX. (If some of them can run,
+    /// [`Module::function`] returns the error.)
     pub fn module(&self, ptx: &str) -> Result<Module, Error> {
         Module::load(self, ptx)
     }
 
     /// Loads the kernels of a CUDA C++ program: PTX that is shipped or was compiled before, or else
-    /// compiled now by [`nvrtc`].
+    /// PTX that [`nvrtc`] compiles now.
     ///
     /// ```
     /// use linrec::device::Device;
     /// use linrec::kernels::program;
     ///
     /// let program = program("linrec_ref.cu").unwrap();
-    /// # let program = linrec::kernels::KernelChoice::default().program(linrec::kernels::ElementType::F32);
+    /// # use linrec::kernels::{ElementType, KernelChoice};
+    /// # let program = KernelChoice::default().program(ElementType::F32);
     /// let module = Device::simt().program(&program)?;
     /// let kernel = module.function("linrec_ref_fwd<float, false>")?;
     /// assert_eq!(kernel.params().len(), 7);
@@ -352,77 +326,58 @@ impl Device {
     ///
     /// [`Error::Device`] if it has to be compiled and cannot be, or if the device refuses it.
     pub fn program(&self, program: &Program) -> Result<Module, Error> {
-        let architecture = match &self.backend {
-            Backend::Cuda(gpu) => {
-                let (major, minor) = gpu.attributes().compute_capability;
-                10 * major + minor
-            }
-            Backend::Simt(_) => nvrtc::SHIPPED_ARCHITECTURE,
-        };
-        self.module(nvrtc::obtain(program, architecture)?.text())
+        let (major, minor) = self.attributes().compute_capability;
+        self.module(obtain(program, 10 * major + minor)?.text())
     }
 
-    /// The stream that is always there.
+    /// Returns the default stream.
     pub fn stream(&self) -> Stream {
-        let queue = match &self.backend {
-            Backend::Cuda(gpu) => Queue::Cuda(gpu.default_stream()),
-            Backend::Simt(_) => Queue::Simt,
-        };
-        Stream { device: self.clone(), queue }
+        Stream { device: self.clone(), queue: Queue::Default }
     }
 
-    /// A further stream.
+    /// Makes a further stream.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] if the device fails.
     pub fn new_stream(&self) -> Result<Stream, Error> {
-        let queue = match &self.backend {
-            Backend::Cuda(gpu) => Queue::Cuda(gpu.new_stream()?),
-            Backend::Simt(_) => Queue::Simt,
-        };
+        let queue = self.backend.new_stream()?.map_or(Queue::Default, Queue::Further);
         Ok(Stream { device: self.clone(), queue })
     }
 
-    /// A stream that another library has made on this GPU, to work in its order: PyTorch's current
-    /// stream, say.
+    /// Takes a stream that another library has made on this GPU, to work in its order: PyTorch's
+    /// current stream, for example.
     ///
-    /// What a call computes on its way lies in memory that is allocated and freed in the stream's
-    /// order, so that a call works where the stream is being captured into a graph.
+    /// Temporary memory of a call is allocated and freed in the stream's order, so that the call
+    /// also works while the stream is being captured into a graph.
     ///
     /// # Safety
     ///
     /// 1. `handle` is a `CUstream` of the primary context of this GPU (null is its default stream),
     ///    and outlives every clone of the stream.
-    /// 2. The order of work that the device otherwise keeps is the caller's on this stream: a
-    ///    buffer that is used on it is used on another stream, or dropped, only where that comes
-    ///    after this stream's work.
+    /// 2. On this stream the caller keeps the order of work that the device otherwise keeps: a
+    ///    buffer that this stream uses may be used on another stream, or dropped, only behind this
+    ///    stream's work.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] on the emulator.
     #[allow(unsafe_code)]
     pub unsafe fn lent_stream(&self, handle: *mut c_void) -> Result<Stream, Error> {
-        match &self.backend {
-            Backend::Cuda(gpu) => {
-                Ok(Stream { device: self.clone(), queue: Queue::Cuda(gpu.lent_stream(handle)) })
-            }
-            Backend::Simt(_) => {
-                Err(Error::device(self.label(), "only a GPU has streams of others"))
-            }
-        }
+        let queue = Queue::Lent(self.backend.lent_stream(handle)?);
+        Ok(Stream { device: self.clone(), queue })
     }
 
-    /// An array of `len` numbers in memory that another library has allocated on this GPU. Nothing
-    /// is copied, and the memory is not freed when the buffer is dropped.
+    /// Takes an array of `len` numbers in memory that another library has allocated on this GPU.
+    /// Nothing is copied, and dropping the buffer does not free the memory.
     ///
     /// # Safety
     ///
-    /// 1. From `address` on, `len` numbers of type `T` lie in memory of this GPU, which stays
+    /// 1. From `address` on, `len` numbers of type `T` are in memory of this GPU, which stays
     ///    allocated until the last handle to the buffer is dropped and all work queued on it is
     ///    over.
-    /// 2. What else reads or writes there is ordered with that work by the caller.
-    /// 3. Where the buffer is written to (as a `&mut Buffer`), nothing relies on the memory keeping
+    /// 2. The caller orders all other reads and writes of the memory with that work.
+    /// 3. If the buffer is written to (as a `&mut Buffer`), nothing relies on the memory keeping
     ///    its contents.
     ///
     /// # Errors
@@ -434,7 +389,7 @@ impl Device {
         Buffer::lent(self, address, len)
     }
 
-    /// An event, to be recorded in a stream.
+    /// Makes an event, to be recorded in a stream.
     ///
     /// # Errors
     ///
@@ -444,22 +399,18 @@ impl Device {
     }
 
     /// Lets kernels of this device reach memory of another one that was allocated for that
-    /// ([`Buffer::for_peers`]): on the emulator, which reaches its own.
+    /// ([`Buffer::for_peers`]). An emulated device reaches only its own memory.
     fn reach(&self, other: &Device) -> Result<(), Error> {
-        match (&self.backend, &other.backend) {
-            _ if self == other => Ok(()),
-            (Backend::Cuda(here), Backend::Cuda(there)) => here.reach(there),
-            _ => Err(Error::Unsupported {
-                engine: self.label().to_owned(),
-                what: format!(
-                    "reaching the memory of {}, which is a device of its own",
-                    other.label()
-                ),
-            }),
+        if self == other || self.backend.reach(&*other.backend)? {
+            return Ok(());
         }
+        Err(Error::Unsupported {
+            engine: self.label().to_owned(),
+            what: format!("reaching the memory of {}, which is a device of its own", other.label()),
+        })
     }
 
-    /// An error if `other` is not this device; it names what lies there, for `operation`.
+    /// Returns an error if `other` is not this device; it names `what` is there, for `operation`.
     fn must_be(&self, other: &Device, operation: &str, what: &str) -> Result<(), Error> {
         if self == other {
             return Ok(());
@@ -472,11 +423,7 @@ impl Device {
 
 impl PartialEq for Device {
     fn eq(&self, other: &Device) -> bool {
-        match (&self.backend, &other.backend) {
-            (Backend::Cuda(one), Backend::Cuda(other)) => Arc::ptr_eq(one, other),
-            (Backend::Simt(one), Backend::Simt(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        }
+        ptr::addr_eq(Arc::as_ptr(&self.backend), Arc::as_ptr(&other.backend))
     }
 }
 
@@ -486,4 +433,20 @@ impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.label(), self.name())
     }
+}
+
+#[cfg(feature = "cuda")]
+use nvrtc::obtain;
+
+/// Returns the PTX of `program` that is shipped: without the feature `cuda` nothing compiles any.
+#[cfg(not(feature = "cuda"))]
+fn obtain(program: &Program, _architecture: u32) -> Result<crate::kernels::Ptx, Error> {
+    crate::kernels::shipped_as(program).ok_or_else(|| {
+        let (file, entries) = (&program.file, program.entries.join(", "));
+        let message = format!(
+            "no PTX is shipped for {entries} of {file}, and linrec was built without the feature `cuda`, \
+             which has the compiler"
+        );
+        Error::device("NVRTC", message)
+    })
 }

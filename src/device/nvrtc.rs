@@ -1,19 +1,20 @@
 //! Compiling CUDA C++ at run time, with NVIDIA's compiler library NVRTC.
 //!
 //! NVRTC needs neither a GPU nor a driver nor a C++ compiler, so that a laptop can compile a kernel
-//! and run it in the emulator. It is a shared library that is looked for when it is first needed
-//! ([`Nvrtc::find`]); `pip install nvidia-cuda-nvrtc-cu12` brings it to Linux and Windows (there is
-//! none for macOS).
+//! and run it in the emulator. It is a shared library, which is looked for when it is first needed
+//! ([`Nvrtc::find`]). `pip install nvidia-cuda-nvrtc-cu12` installs it on Linux and Windows; macOS
+//! has no NVRTC.
 //!
-//! [`obtain`] is what a device calls: it takes the PTX that is shipped, else one that was compiled
-//! before, else compiles. [`compile`] always compiles.
+//! Devices call [`obtain`]: it takes the shipped PTX, or PTX that was compiled before, or compiles.
+//! [`compile`] always compiles.
 //!
 //! ```no_run
 //! use linrec::device::nvrtc;
 //! use linrec::kernels::Program;
 //!
 //! let source = "template <typename T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; }";
-//! let compiled = nvrtc::compile(&Program::new("twice.cu", source).with_entries(["twice<float>"]), 80)?;
+//! let program = Program::new("twice.cu", source).with_entries(["twice<float>"]);
+//! let compiled = nvrtc::compile(&program, 80)?;
 //! assert_eq!(compiled.ptx.symbol("twice<float>"), Some("twice_float"));
 //! # Ok::<(), linrec::Error>(())
 //! ```
@@ -28,10 +29,10 @@ use crate::kernels::{Program, Ptx, shipped_as};
 /// The compute capability that the shipped PTX is for, as in `compute_80`.
 pub const SHIPPED_ARCHITECTURE: u32 = 80;
 
-/// The PTX of `program` for a GPU of the compute capability `architecture` (80 for 8.0).
+/// Returns the PTX of `program` for a GPU of the compute capability `architecture` (80 for 8.0).
 ///
-/// Shipped PTX is taken where there is one, then PTX compiled earlier (see [`cache_folder`]), and
-/// else it is compiled now and kept. For the emulator the architecture is [`SHIPPED_ARCHITECTURE`].
+/// It is the shipped PTX, or PTX that was compiled earlier (see [`cache_folder`]), or it is
+/// compiled now and saved. For the emulator the architecture is [`SHIPPED_ARCHITECTURE`].
 ///
 /// # Errors
 ///
@@ -60,21 +61,21 @@ pub fn compile(program: &Program, architecture: u32) -> Result<Compiled, Error> 
     ::nvrtc::compile(program, architecture).map_err(|error| failure(error.message()))
 }
 
-/// The folder where compiled PTX is kept between runs; `None` if nothing is kept.
+/// Returns the folder where compiled PTX is saved between runs; `None` if nothing is saved.
 ///
-/// `LINREC_CACHE` names it (empty: nothing is kept); else it is `linrec` in the user's folder for
-/// caches. It may be deleted at any time. It is made when it is first written to, for this user
+/// `LINREC_CACHE` names it (empty: nothing is saved). Otherwise it is `linrec` in the user's folder
+/// for caches. It may be deleted at any time. It is created at the first write, for this user
 /// alone.
 ///
 /// # Errors
 ///
-/// If other users could put files there: then nothing is kept either.
+/// If other users could put files there: then nothing is saved either.
 pub fn cache_folder() -> Result<Option<PathBuf>, Error> {
     ::nvrtc::cache_folder().map_err(|error| failure(error.message()))
 }
 
-/// An error of the compiler's. (Not by `From`: closures that say `Ok(())` where any error will do
-/// know theirs by there being one only.)
+/// Makes an error of the compiler. (A `From` for it would be a second one, and closures that end in
+/// `Ok(())` could no longer infer their error type.)
 fn failure(message: impl Into<String>) -> Error {
     Error::device("NVRTC", message)
 }

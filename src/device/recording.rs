@@ -1,4 +1,4 @@
-//! A recording that has begun: what it takes down, and what has to wait until it is over.
+//! A recording that has begun: the launches so far, and the operations that it refuses.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
@@ -9,11 +9,11 @@ use super::lock::lock;
 use crate::Error;
 
 thread_local! {
-    /// Whether this thread is inside `Device::record`.
+    /// True while this thread is inside of `Device::record`.
     static UNDER_WAY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a recording has taken down so far; nothing any more once it is over.
+/// The launches of a recording so far; `None` once it is over.
 #[derive(Debug)]
 pub(super) struct Recorder {
     launches: Mutex<Option<Vec<Recorded>>>,
@@ -26,7 +26,7 @@ impl Recorder {
         Recorder { launches: Mutex::new(Some(Vec::new())), label }
     }
 
-    /// Takes down a launch.
+    /// Adds a launch.
     pub(super) fn add(&self, launch: Recorded, operation: &str) -> Result<(), Error> {
         match &mut *lock(&self.launches) {
             Some(launches) => {
@@ -40,13 +40,13 @@ impl Recorder {
         }
     }
 
-    /// Ends the recording.
+    /// Ends the recording and returns its launches.
     pub(super) fn finish(&self) -> Vec<Recorded> {
         lock(&self.launches).take().unwrap_or_default()
     }
 }
 
-/// The time that this thread records in; it is over when this is dropped, after a panic as well.
+/// This thread records until this is dropped, also by a panic.
 pub(super) struct UnderWay {
     pub(super) recorder: Arc<Recorder>,
 }
@@ -66,7 +66,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// An error if this thread is recording: a graph would not repeat the operation.
+/// Returns an error if this thread is recording: a graph would not repeat the operation.
 pub(super) fn refuse(device: &Device, operation: &str) -> Result<(), Error> {
     if !UNDER_WAY.get() {
         return Ok(());
@@ -76,7 +76,7 @@ pub(super) fn refuse(device: &Device, operation: &str) -> Result<(), Error> {
     Err(Error::device(device.label(), format!("{operation}: {why}")))
 }
 
-/// An error for a launch that is not on the recording's stream, if this thread is recording.
+/// Returns an error if this thread is recording, for a launch on another stream.
 pub(super) fn refuse_other_stream(device: &Device, operation: &str) -> Result<(), Error> {
     if !UNDER_WAY.get() {
         return Ok(());
@@ -86,7 +86,7 @@ pub(super) fn refuse_other_stream(device: &Device, operation: &str) -> Result<()
     Err(Error::device(device.label(), format!("{operation}: {why}")))
 }
 
-/// An error for what the stream of a recording cannot do, now or later.
+/// Returns the error for an operation that the stream of a recording never takes.
 pub(super) fn records_only(device: &Device, operation: &str) -> Error {
     let why = "the stream of a recording takes launches and nothing else";
     Error::device(device.label(), format!("{operation}: {why}"))

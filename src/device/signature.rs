@@ -1,11 +1,10 @@
-//! What a kernel expects of its arguments, and the memory in which it is given them.
+//! The check of arguments against a kernel's parameters, and the memory that passes them.
 //!
-//! A launch hands the driver one host pointer per parameter, and the driver reads as many bytes
-//! there as the compiled kernel has. Three things see to it that it reads nothing else of the host:
-//! arguments are refused whose number or sizes are not those that the PTX declares, as
-//! [`Declarations`](crate::simt::Declarations) has them; where the driver says what it has
-//! compiled, a module is refused of which it says anything else; and the pointers are into a block
-//! of copies, with zeros behind them.
+//! A launch passes the driver one host pointer per parameter, and the driver reads as many bytes
+//! there as the compiled kernel has. Three rules ensure that it reads nothing else of the host.
+//! Arguments are refused if their number or sizes are not those that the PTX declares
+//! ([`Declarations`](crate::simt::Declarations)). A module is refused if the driver returns other
+//! parameters for it. And the pointers are into a block of copies, with zeros behind them.
 
 use super::argument::Slot;
 use crate::simt::Param;
@@ -15,7 +14,7 @@ use crate::simt::Param;
 pub(crate) enum Value {
     /// Up to 16 bytes, from the lowest on.
     Words([u64; 2]),
-    /// All of them.
+    /// All bytes.
     Bytes(Vec<u8>),
 }
 
@@ -28,7 +27,7 @@ impl Value {
     }
 }
 
-/// Refuses arguments that are not what the parameters take.
+/// Refuses arguments that do not fit the parameters.
 pub(super) fn check(params: &[Param], slots: &[Slot]) -> Result<(), String> {
     let (given, taken) = (slots.len(), params.len());
     if given != taken {
@@ -50,7 +49,7 @@ fn bytes(count: u32) -> String {
     if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }
 
-/// Copies of all values, each where its parameter lies, and zeros elsewhere.
+/// Copies of all values, each at its parameter's offset, and zeros elsewhere.
 #[derive(Debug)]
 pub(crate) struct Packed {
     bytes: Vec<u8>,
@@ -58,11 +57,11 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// The values of these parameters, and `room` bytes behind the last.
-    pub(crate) fn new(params: &[Param], values: &[Value], room: usize) -> Packed {
+    /// Packs the values of these parameters, with `spare` zero bytes behind the last.
+    pub(crate) fn new(params: &[Param], values: &[Value], spare: usize) -> Packed {
         let end = |param: &Param| param.offset as usize + param.bytes as usize;
         let len = params.iter().map(end).max().unwrap_or(0);
-        let mut bytes = vec![0; len + room];
+        let mut bytes = vec![0; len + spare];
         for (param, value) in params.iter().zip(values) {
             let value = value.bytes();
             let length = value.len().min(param.bytes as usize);
@@ -72,7 +71,7 @@ impl Packed {
         Packed { bytes, starts: params.iter().map(|param| param.offset as usize).collect() }
     }
 
-    /// All of it.
+    /// The whole block.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_copied_to_where_their_parameters_lie() {
+    fn values_are_copied_to_the_offsets_of_their_parameters() {
         let params = params(".param .u8 a, .param .u32 b, .param .b128 c, .param .b8 d[40]");
         let packed = Packed::new(&params, &[const { Value::Words([!0; 2]) }; 4], 100);
         let mut expected = vec![0; 72 + 100];

@@ -11,52 +11,52 @@ use crate::kernels::ElementType;
 
 /// A number as a device stores it, and the number that kernels compute with in its place.
 ///
-/// Implemented for `f32`, `f64`, `Complex<f32>` and `Complex<f64>`, which are computed with as they
-/// are, and for [`bf16`] and [`f16`](struct@f16), which are computed with in `f32`.
+/// Implemented for `f32`, `f64`, `Complex<f32>` and `Complex<f64>`, with which kernels compute
+/// directly, and for [`bf16`] and [`f16`](struct@f16), for which they compute in `f32`.
 pub trait Storage: Pod + Debug + Display + PartialEq + Send + Sync {
-    /// The number that kernels compute with, and that initial and final states are.
+    /// The type that kernels compute with, and the type of initial and final states.
     type Accum: Element + Storage<Accum = Self::Accum>;
 
-    /// What the type is in the catalogue of kernels.
+    /// The type in the catalogue of kernels.
     const ELEMENT: ElementType;
 
-    /// What is lost where a number is stored.
+    /// The error of storing a number.
     const NARROWING: Narrowing;
 
-    /// This number as the one that kernels compute with; nothing is rounded.
+    /// Converts this number to the type that kernels compute with, without rounding.
     fn widen(self) -> Self::Accum;
 
-    /// The nearest number that can be stored.
+    /// Returns the nearest number that can be stored.
     fn narrow(number: Self::Accum) -> Self;
 }
 
-/// What is lost where a number that was computed is stored.
+/// The error of storing a computed number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Narrowing {
-    /// Rounding to nearest changes a number by at most this times itself.
+    /// Rounding to nearest changes a number `x` by at most this times `|x|`.
     pub unit_roundoff: f64,
     /// The smallest positive number that can be stored.
     pub smallest: f64,
-    /// The largest number that can be stored; what is larger may become infinite.
+    /// The largest number that can be stored; a larger one may become infinite.
     pub largest: f64,
 }
 
 impl Narrowing {
-    /// Of a type that is computed with as it is.
+    /// The narrowing of a type that kernels compute with directly.
     pub const NONE: Narrowing =
         Narrowing { unit_roundoff: 0.0, smallest: 0.0, largest: f64::INFINITY };
 }
 
-/// Something to do for an element type that is known only when the program runs: see [`dispatch`].
+/// Work for an element type that is known only at run time: see [`dispatch`].
 pub trait Job {
-    /// What it gives.
+    /// The result.
     type Output;
 
-    /// Does it for `S`.
+    /// Does the work for `S`.
     fn run<S: Storage>(self) -> Self::Output;
 }
 
-/// All types: those that are stored as they are, and those of 16 bits.
+/// Implements [`Storage`] for all types: exact ones, and those of 16 bits.
 macro_rules! storage {
     (exact { $($exact:ident = $number:ty,)* } narrow { $($narrow:ident = $half:ty,)* }) => {
         $(impl Storage for $number {

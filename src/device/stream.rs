@@ -1,20 +1,18 @@
 //! Streams and events: the order of work, and its time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
-use super::cuda::{GpuEvent, GpuStream};
-use super::lock::lock;
+use super::Device;
+use super::backend::Handle;
 use super::recording::{self, Recorder};
-use super::{Backend, Device};
 use crate::Error;
 
 /// A queue of work on a device, done in order and asynchronously to the host.
 ///
-/// Most programs need [`Device::stream`] only, the one that is always there. Work on further
-/// streams ([`Device::new_stream`]) may run at the same time as that of others; where it touches
-/// the same buffers, it keeps the order in which the host queued it.
+/// Most programs need the default stream only ([`Device::stream`]). Work on further streams
+/// ([`Device::new_stream`]) may run at the same time as work on others; work on the same buffers
+/// keeps the order in which the host queued it.
 ///
 /// The emulator has done its work when the call that queues it returns.
 #[derive(Debug, Clone)]
@@ -25,14 +23,27 @@ pub struct Stream {
 
 #[derive(Debug, Clone)]
 pub(super) enum Queue {
-    Cuda(GpuStream),
-    Simt,
-    /// Nothing runs: launches are taken down.
+    /// The device's default stream.
+    Default,
+    Further(Handle),
+    /// Another library's stream.
+    Lent(Handle),
+    /// Nothing runs: launches are recorded.
     Recording(Arc<Recorder>),
 }
 
+impl Queue {
+    /// Returns the stream as its backend knows it; `None` for the default stream.
+    pub(super) fn handle(&self) -> Option<&Handle> {
+        match self {
+            Queue::Further(handle) | Queue::Lent(handle) => Some(handle),
+            Queue::Default | Queue::Recording(_) => None,
+        }
+    }
+}
+
 impl Stream {
-    /// The device that it works for.
+    /// The device that does its work.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -44,16 +55,13 @@ impl Stream {
     /// [`Error::Device`] if the device fails, or if a kernel queued before has failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         self.must_run("waiting for a stream")?;
-        match (&self.device.backend, &self.queue) {
-            (Backend::Cuda(gpu), Queue::Cuda(stream)) => gpu.wait_for_stream(stream),
-            _ => Ok(()),
-        }
+        self.device.backend.wait_for_stream(self.queue.handle())
     }
 
-    /// Lets what is queued from now on wait for an event of another stream.
+    /// Makes work that is queued from now on wait for an event of another stream.
     ///
-    /// Needed only for an order that the buffers do not imply. An event that has not been recorded
-    /// is not waited for.
+    /// Needed only for an order that the buffers do not imply. The stream does not wait for an
+    /// event that has not been recorded.
     ///
     /// # Errors
     ///
@@ -61,27 +69,23 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<(), Error> {
         self.device.must_be(&event.device, "waiting for an event", "the event")?;
         self.must_run("waiting for an event")?;
-        match (&self.device.backend, &self.queue, &event.mark) {
-            (Backend::Cuda(gpu), Queue::Cuda(stream), Mark::Cuda { event, recorded })
-                if recorded.load(Relaxed) =>
-            {
-                gpu.wait_for_event(stream, event)
-            }
-            _ => Ok(()),
+        if !event.is_recorded.load(Relaxed) {
+            return Ok(());
         }
+        self.device.backend.wait_for_event(self.queue.handle(), &event.mark)
     }
 
-    /// Whether it is the stream of a recording, over or not.
+    /// True for the stream of a recording, even of one that is over.
     pub(super) fn is_recording(&self) -> bool {
         matches!(self.queue, Queue::Recording(_))
     }
 
-    /// Whether it is somebody else's.
+    /// True for another library's stream.
     pub(super) fn is_lent(&self) -> bool {
-        matches!(&self.queue, Queue::Cuda(stream) if stream.is_lent())
+        matches!(self.queue, Queue::Lent(_))
     }
 
-    /// An error if this is the stream of a recording, or if this thread is recording.
+    /// Returns an error if this is the stream of a recording, or if this thread is recording.
     pub(super) fn must_run(&self, operation: &str) -> Result<(), Error> {
         match self.queue {
             Queue::Recording(_) => Err(recording::records_only(&self.device, operation)),
@@ -106,24 +110,14 @@ impl Stream {
 #[derive(Debug)]
 pub struct Event {
     device: Device,
-    mark: Mark,
-}
-
-#[derive(Debug)]
-enum Mark {
-    Cuda { event: GpuEvent, recorded: AtomicBool },
-    Simt(Mutex<Option<Instant>>),
+    mark: Handle,
+    is_recorded: AtomicBool,
 }
 
 impl Event {
     pub(super) fn new(device: &Device) -> Result<Event, Error> {
-        let mark = match &device.backend {
-            Backend::Cuda(gpu) => {
-                Mark::Cuda { event: gpu.event()?, recorded: AtomicBool::new(false) }
-            }
-            Backend::Simt(_) => Mark::Simt(Mutex::new(None)),
-        };
-        Ok(Event { device: device.clone(), mark })
+        let mark = device.backend.event()?;
+        Ok(Event { device: device.clone(), mark, is_recorded: AtomicBool::new(false) })
     }
 
     /// Queues the event behind all work that the stream has so far.
@@ -134,20 +128,14 @@ impl Event {
     pub fn record(&self, stream: &Stream) -> Result<(), Error> {
         self.device.must_be(&stream.device, "recording an event", "the stream")?;
         stream.must_run("recording an event")?;
-        match (&self.mark, &self.device.backend, &stream.queue) {
-            (Mark::Cuda { event, recorded }, Backend::Cuda(gpu), Queue::Cuda(stream)) => {
-                gpu.record(event, stream)?;
-                recorded.store(true, Relaxed);
-            }
-            (Mark::Simt(time), ..) => *lock(time) = Some(Instant::now()),
-            _ => {}
-        }
+        self.device.backend.record(&self.mark, stream.queue.handle())?;
+        self.is_recorded.store(true, Relaxed);
         Ok(())
     }
 
-    /// The milliseconds from this event to `end`; waits until both have been reached.
+    /// Returns the milliseconds from this event to `end`, after waiting until both are reached.
     ///
-    /// On a GPU this is the device's own clock, on the emulator the time that the emulation took.
+    /// A GPU measures them with its own clock. On the emulator they are the time of the emulation.
     ///
     /// # Errors
     ///
@@ -156,31 +144,12 @@ impl Event {
     pub fn elapsed_ms(&self, end: &Event) -> Result<f64, Error> {
         self.device.must_be(&end.device, "timing", "the second event")?;
         recording::refuse(&self.device, "timing")?;
-        let unrecorded = |which| {
-            let message = format!("timing: the {which} event has not been recorded");
-            Err(Error::device(self.device.label(), message))
-        };
-        match (&self.mark, &end.mark, &self.device.backend) {
-            (
-                Mark::Cuda { event: start, recorded: started },
-                Mark::Cuda { event: end, recorded: ended },
-                Backend::Cuda(gpu),
-            ) => {
-                if !started.load(Relaxed) {
-                    return unrecorded("first");
-                }
-                if !ended.load(Relaxed) {
-                    return unrecorded("second");
-                }
-                gpu.elapsed_ms(start, end)
+        for (event, which) in [(self, "first"), (end, "second")] {
+            if !event.is_recorded.load(Relaxed) {
+                let message = format!("timing: the {which} event has not been recorded");
+                return Err(Error::device(self.device.label(), message));
             }
-            (Mark::Simt(start), Mark::Simt(end), _) => match (*lock(start), *lock(end)) {
-                (None, _) => unrecorded("first"),
-                (_, None) => unrecorded("second"),
-                (Some(start), Some(end)) if end >= start => Ok((end - start).as_secs_f64() * 1e3),
-                (Some(start), Some(end)) => Ok(-(start - end).as_secs_f64() * 1e3),
-            },
-            _ => unrecorded("first"),
         }
+        self.device.backend.elapsed_ms(&self.mark, &end.mark)
     }
 }

@@ -1,63 +1,50 @@
-//! A context of the driver's, and what it is asked for.
+//! A context of the driver, and what it is asked for.
 
 use std::ffi::{c_char, c_int};
 use std::fmt;
-use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::sys::CUdevice_attribute::{
-    self as Attribute, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
-};
-use cudarc::driver::sys::{CUcontext, CUdevice, CUresult};
-
-use super::code::Failure;
+use super::error::Failure;
 use super::library::{self, Functions};
+use super::sys::{
+    Attribute, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, CUDA_ERROR_INVALID_DEVICE,
+    CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, CUcontext, CUdevice,
+};
 
 const NAME_BYTES: usize = 256;
 
 /// The primary context of a GPU, held until this is dropped.
 pub(super) struct Context {
     pub(super) functions: &'static Functions,
-    /// Whether memory can be allocated in a stream's order.
+    /// True if memory can be allocated in a stream's order.
     pub(super) has_async_alloc: bool,
     device: CUdevice,
     raw: CUcontext,
 }
 
-// SAFETY: (1) the driver's functions may be called from any thread; (2) the context is a handle,
-// and whoever uses it makes it current on its own thread first.
-#[allow(unsafe_code)]
-unsafe impl Send for Context {}
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl Sync for Context {}
-
 impl Context {
-    /// Lets what runs in this context reach memory that was allocated in another one, but for that
-    /// of pools.
-    #[allow(unsafe_code)]
+    /// Lets kernels of this context reach memory that was allocated in another one, except for
+    /// memory of pools.
     pub(super) fn reach(&self, other: &Context) -> Result<(), Failure> {
         self.bind()?;
         let missing = || Failure::odd("it has no cuCtxEnablePeerAccess");
         let enable = self.functions.cuCtxEnablePeerAccess.ok_or_else(missing)?;
-        // SAFETY: (1) both contexts are live, and this one is current; (2) no flags are asked for.
+        // SAFETY: (1) both contexts are live, and this one is current; (2) no flags are passed.
         match unsafe { enable(other.raw, 0) }.check() {
-            Err(failure) if failure.is(CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) => Ok(()),
+            Err(failure) if failure.is(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) => Ok(()),
             reached => reached,
         }
     }
 
-    /// The context of the GPU with this ordinal, current on this thread.
-    #[allow(unsafe_code)]
+    /// Returns the context of the GPU with this ordinal, current on this thread.
     pub(super) fn new(ordinal: usize) -> Result<Arc<Context>, Failure> {
         let functions = library::functions()
             .map_err(|why| Failure::odd(format!("its library has gone: {why:?}")))?;
-        let ordinal = c_int::try_from(ordinal)
-            .map_err(|_| Failure::from(CUresult::CUDA_ERROR_INVALID_DEVICE))?;
-        let (mut device, mut raw) = (0, ptr::null_mut());
+        let ordinal =
+            c_int::try_from(ordinal).map_err(|_| Failure::from(CUDA_ERROR_INVALID_DEVICE))?;
+        let (mut device, mut raw) = (0, CUcontext::NULL);
         // SAFETY: (1) `cuInit` may be called any number of times; (2) `device` and `raw` may be
-        // written;
-        // (3) the device is one that the driver gave out.
+        // written; (3) the driver returned the device.
         unsafe {
             (functions.cuInit)(0).check()?;
             (functions.cuDeviceGet)(&mut device, ordinal).check()?;
@@ -66,7 +53,7 @@ impl Context {
         if raw.is_null() {
             return Err(Failure::odd("the context is null"));
         }
-        // Whatever fails from here on, it is released.
+        // If something fails from here on, dropping this releases it.
         let mut context = Context { functions, has_async_alloc: false, device, raw };
         context.has_async_alloc =
             context.attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? > 0;
@@ -74,10 +61,9 @@ impl Context {
         Ok(Arc::new(context))
     }
 
-    /// Makes it current on this thread.
-    #[allow(unsafe_code)]
-    pub(super) fn bind(&self) -> Result<(), Failure> {
-        let mut current = ptr::null_mut();
+    /// Makes it current on this thread, and returns the functions that then work in it.
+    pub(super) fn bind(&self) -> Result<&'static Functions, Failure> {
+        let mut current = CUcontext::NULL;
         // SAFETY: (1) `current` may be written; (2) the context is held.
         unsafe {
             (self.functions.cuCtxGetCurrent)(&mut current).check()?;
@@ -85,29 +71,26 @@ impl Context {
                 (self.functions.cuCtxSetCurrent)(self.raw).check()?;
             }
         }
-        Ok(())
+        Ok(self.functions)
     }
 
     /// Waits for all work.
-    #[allow(unsafe_code)]
     pub(super) fn synchronize(&self) -> Result<(), Failure> {
-        self.bind()?;
+        let cuda = self.bind()?;
         // SAFETY: the context is current.
-        unsafe { (self.functions.cuCtxSynchronize)() }.check()
+        unsafe { (cuda.cuCtxSynchronize)() }.check()
     }
 
-    #[allow(unsafe_code)]
     pub(super) fn attribute(&self, attribute: Attribute) -> Result<c_int, Failure> {
         let mut value = 0;
         // SAFETY: (1) `value` may be written; (2) the driver refuses an attribute that it does not
         // know.
         let asked = unsafe {
-            (self.functions.cuDeviceGetAttribute)(&mut value, attribute as c_int, self.device)
+            (self.functions.cuDeviceGetAttribute)(&mut value, attribute.number, self.device)
         };
         asked.check().map(|()| value)
     }
 
-    #[allow(unsafe_code)]
     pub(super) fn name(&self) -> Result<String, Failure> {
         let mut name = [0_u8; NAME_BYTES];
         let (start, len) = (name.as_mut_ptr().cast::<c_char>(), NAME_BYTES as c_int);
@@ -117,8 +100,7 @@ impl Context {
         Ok(String::from_utf8_lossy(&name[..end]).into_owned())
     }
 
-    /// Free and total bytes of memory.
-    #[allow(unsafe_code)]
+    /// Returns the free and the total bytes of memory.
     pub(super) fn memory(&self) -> Result<(u64, u64), Failure> {
         self.bind()?;
         let (mut free, mut total) = (0, 0);
@@ -129,9 +111,8 @@ impl Context {
 }
 
 impl Drop for Context {
-    #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: it was retained once, is released here, and not used again. An error says only
+        // SAFETY: it was retained once, is released here, and not used again. An error means only
         // that the context has gone.
         let _ = unsafe { (self.functions.cuDevicePrimaryCtxRelease_v2)(self.device) };
     }

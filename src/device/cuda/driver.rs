@@ -1,14 +1,15 @@
-//! Whether there is a driver, what it says of itself, and what to do where there is none.
+//! The driver of this machine, or what to do where there is none.
 
 use std::ffi::c_int;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::CUresult::*;
-
-use super::code::Failure;
-use super::error;
+use super::error::{self, Failure};
 use super::library::{self, Functions, Unusable};
+use super::sys::{
+    CUDA_ERROR_NO_DEVICE, CUDA_ERROR_STUB_LIBRARY, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+    CUDA_ERROR_SYSTEM_NOT_READY,
+};
 use crate::Error;
 
 /// The oldest CUDA version whose PTX, 8.0, the shipped kernels are written in.
@@ -20,9 +21,9 @@ const OLDEST_CUDA: (u32, u32) = (12, 0);
 pub struct Driver {
     /// The newest CUDA version that it knows, as major and minor number.
     pub cuda_version: (u32, u32),
-    /// How many devices it offers.
+    /// The number of devices that it offers.
     pub devices: usize,
-    /// The file of its library, where the system says it.
+    /// The file of its library, if the system lists it.
     pub file: Option<PathBuf>,
 }
 
@@ -30,8 +31,8 @@ pub struct Driver {
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if there is no driver, no device, or a driver that is too old, with what to do
-/// about it.
+/// [`Error::Device`] if the driver is missing or too old, or has no device, with what to do about
+/// it.
 pub fn driver() -> Result<Driver, Error> {
     static FOUND: OnceLock<Result<Driver, String>> = OnceLock::new();
     FOUND.get_or_init(find).clone().map_err(|message| Error::device("CUDA", message))
@@ -65,7 +66,6 @@ fn is_new_enough((major, minor): (u32, u32)) -> Result<(), String> {
     ))
 }
 
-#[allow(unsafe_code)]
 fn cuda_version(functions: &Functions) -> Result<(u32, u32), String> {
     let mut version: c_int = 0;
     // SAFETY: (1) the function may be called before `cuInit`; (2) the pointer is to a live integer.
@@ -75,9 +75,8 @@ fn cuda_version(functions: &Functions) -> Result<(u32, u32), String> {
     Ok((version / 1000, version % 1000 / 10))
 }
 
-#[allow(unsafe_code)]
 fn devices(functions: &Functions) -> Result<usize, String> {
-    // SAFETY: the function asks for no flags, and may be called any number of times.
+    // SAFETY: the call passes no flags, and may be made any number of times.
     let initialised = unsafe { (functions.cuInit)(0) }.check();
     initialised.map_err(|failure| refusal("initialising it", &failure))?;
     let mut count: c_int = 0;
@@ -94,7 +93,7 @@ fn devices(functions: &Functions) -> Result<usize, String> {
     }
 }
 
-/// Why there is no library.
+/// Returns why there is no library.
 fn absent_library() -> String {
     if cfg!(target_os = "macos") {
         return String::from("there are no drivers of NVIDIA GPUs for macOS");
@@ -103,7 +102,7 @@ fn absent_library() -> String {
     format!("no NVIDIA driver: {name} was not found; install the driver if there is an NVIDIA GPU")
 }
 
-/// Why the driver offers nothing, and what to do about it.
+/// Returns why the driver offers nothing, and what to do about it.
 fn refusal(operation: &str, failure: &Failure) -> String {
     if failure.is(CUDA_ERROR_NO_DEVICE) {
         return match std::env::var("CUDA_VISIBLE_DEVICES") {
@@ -131,13 +130,13 @@ fn refusal(operation: &str, failure: &Failure) -> String {
         ),
     ];
     let why = match known.iter().find(|(code, _)| failure.is(*code)) {
-        Some((code, why)) => format!("{why} (code {})", *code as c_int),
+        Some((code, why)) => format!("{why} (code {})", code.0),
         None => error::describe(failure),
     };
     format!("the driver cannot be used: {operation} failed: {why}")
 }
 
-/// Where the loaded library lies, if the system lists what a program has loaded as a file.
+/// Returns the file of the loaded library, if the system lists the files that a program has mapped.
 fn library_file() -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let path = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));

@@ -1,37 +1,115 @@
-//! What the driver's codes mean, as sentences.
+//! The results of the driver's functions, and what they mean, as sentences.
+//!
+//! Any integer may come from a driver, so that a result is a number until it has been checked
+//! ([`CUresult::check`]). A [`Failure`] is an error of the driver, or a success with an answer that
+//! cannot be. Some errors end the use of a device, and the sentence then says so. The tests of all
+//! codes at all calls are in `tests/suite/driver`.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char};
+use std::fmt;
 
-use cudarc::driver::sys::CUresult::{self, *};
-
-use super::code::Failure;
+use super::library::{self, Functions};
+use super::sys::*;
 use crate::Error;
 
+/// Why a call of the driver has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It returned an error, known to this crate or not.
+    Code(CUresult),
+    /// It returned success, and with it an answer that cannot be: this.
+    Odd(String),
+}
+
+impl CUresult {
+    pub(super) fn check(self) -> Result<(), Failure> {
+        if self.0 == 0 { Ok(()) } else { Err(Failure::Code(self)) }
+    }
+
+    /// Returns its name, if the driver has one for it: `CUDA_ERROR_NO_DEVICE`.
+    fn name(self) -> Option<String> {
+        self.look_up(|functions| functions.cuGetErrorName)
+    }
+
+    /// Returns the driver's own words for it.
+    fn words(self) -> Option<String> {
+        self.look_up(|functions| functions.cuGetErrorString)
+    }
+
+    fn look_up(
+        self,
+        function: impl FnOnce(
+            &Functions,
+        )
+            -> Option<unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult>,
+    ) -> Option<String> {
+        let look_up = function(library::functions().ok()?)?;
+        let mut text = std::ptr::null();
+        // SAFETY: (1) the function takes any number; (2) `text` may be written.
+        unsafe { look_up(self, &mut text) }.check().ok()?;
+        // SAFETY: the call succeeded, so that the pointer is null or to a constant string.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    }
+}
+
+/// `CUDA_ERROR_NO_DEVICE, code 100`, or only the number if the driver has no name for it.
+impl fmt::Display for CUresult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "{name}, code {}", self.0),
+            None => write!(f, "code {}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for CUresult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CUresult({})", self.0)
+    }
+}
+
+impl Failure {
+    pub(super) fn odd(what: impl Into<String>) -> Failure {
+        Failure::Odd(what.into())
+    }
+
+    pub(super) fn is(&self, known: CUresult) -> bool {
+        *self == Failure::Code(known)
+    }
+}
+
+/// An error that the driver did not return itself, but would have.
+impl From<CUresult> for Failure {
+    fn from(known: CUresult) -> Failure {
+        Failure::Code(known)
+    }
+}
+
 /// Errors that a kernel causes, and that end the use of the device.
-const OF_A_KERNEL: [c_int; 10] = [
-    CUDA_ERROR_ILLEGAL_ADDRESS as c_int,
-    CUDA_ERROR_MISALIGNED_ADDRESS as c_int,
-    CUDA_ERROR_INVALID_ADDRESS_SPACE as c_int,
-    CUDA_ERROR_ILLEGAL_INSTRUCTION as c_int,
-    CUDA_ERROR_INVALID_PC as c_int,
-    CUDA_ERROR_HARDWARE_STACK_ERROR as c_int,
-    CUDA_ERROR_LAUNCH_FAILED as c_int,
-    CUDA_ERROR_LAUNCH_TIMEOUT as c_int,
-    CUDA_ERROR_ASSERT as c_int,
-    721, // CUDA_ERROR_TENSOR_MEMORY_LEAK, of CUDA 12.8
+const OF_A_KERNEL: [CUresult; 10] = [
+    CUDA_ERROR_ILLEGAL_ADDRESS,
+    CUDA_ERROR_MISALIGNED_ADDRESS,
+    CUDA_ERROR_INVALID_ADDRESS_SPACE,
+    CUDA_ERROR_ILLEGAL_INSTRUCTION,
+    CUDA_ERROR_INVALID_PC,
+    CUDA_ERROR_HARDWARE_STACK_ERROR,
+    CUDA_ERROR_LAUNCH_FAILED,
+    CUDA_ERROR_LAUNCH_TIMEOUT,
+    CUDA_ERROR_ASSERT,
+    CUDA_ERROR_TENSOR_MEMORY_LEAK,
 ];
 
-/// Others that end it.
-const OF_THE_DEVICE: [c_int; 6] = [
-    CUDA_ERROR_ECC_UNCORRECTABLE as c_int,
-    CUDA_ERROR_NVLINK_UNCORRECTABLE as c_int,
-    CUDA_ERROR_CONTEXT_IS_DESTROYED as c_int,
-    CUDA_ERROR_EXTERNAL_DEVICE as c_int,
-    226, // CUDA_ERROR_CONTAINED, of CUDA 12.9
-    810, // CUDA_ERROR_MPS_CLIENT_TERMINATED, of CUDA 12.0 with a multi-process server
+/// Other errors that end the use of the device.
+const OF_THE_DEVICE: [CUresult; 6] = [
+    CUDA_ERROR_ECC_UNCORRECTABLE,
+    CUDA_ERROR_NVLINK_UNCORRECTABLE,
+    CUDA_ERROR_CONTEXT_IS_DESTROYED,
+    CUDA_ERROR_EXTERNAL_DEVICE,
+    CUDA_ERROR_CONTAINED,
+    CUDA_ERROR_MPS_CLIENT_TERMINATED,
 ];
 
-/// What there is to say beyond the driver's own text.
+/// Texts that say more than the driver's own.
 const WORDS: [(CUresult, &str); 8] = [
     (CUDA_ERROR_ILLEGAL_ADDRESS, "a kernel read or wrote an address outside of every buffer"),
     (
@@ -68,14 +146,13 @@ const WORDS: [(CUresult, &str); 8] = [
     ),
 ];
 
-/// What follows an error that ends the use of a device.
+/// The end of a sentence about such an error.
 const LOST: &str = "This device is lost to this process, with all that is on it; opening it again does \
                     not help, only a new process does";
 
-/// An error about `operation`.
+/// Returns the error of a device about `operation`.
 ///
-/// `last_kernel` is the kernel launched last: an error of a kernel shows only in what is done after
-/// it.
+/// `last_kernel` is the kernel launched last: an error of a kernel shows only in later operations.
 pub(super) fn explain(
     device: &str,
     operation: &str,
@@ -85,7 +162,7 @@ pub(super) fn explain(
     Error::device(device, sentence(operation, failure, last_kernel))
 }
 
-/// What went wrong in `operation`, as a sentence that does not name the device.
+/// Returns what went wrong in `operation`, as a sentence that does not name the device.
 ///
 /// `last_kernel` is the kernel launched last: the sentence names it if the error is one of a
 /// kernel.
@@ -104,7 +181,7 @@ pub(super) fn sentence(operation: &str, failure: &Failure, last_kernel: Option<&
     sentence
 }
 
-/// What happened, and the code.
+/// Returns what happened, and the code.
 pub(super) fn describe(failure: &Failure) -> String {
     let code = match failure {
         Failure::Code(code) => code,
@@ -118,7 +195,7 @@ pub(super) fn describe(failure: &Failure) -> String {
     }
 }
 
-/// Whether nothing on the device can be used any more after this.
+/// True if nothing on the device can be used after this failure.
 pub(super) fn is_lost(failure: &Failure) -> bool {
     is_of_a_kernel(failure) || is_in(&OF_THE_DEVICE, failure)
 }
@@ -127,8 +204,8 @@ fn is_of_a_kernel(failure: &Failure) -> bool {
     is_in(&OF_A_KERNEL, failure)
 }
 
-fn is_in(list: &[c_int], failure: &Failure) -> bool {
-    matches!(failure, Failure::Code(code) if list.contains(&code.number()))
+fn is_in(list: &[CUresult], failure: &Failure) -> bool {
+    list.iter().any(|known| failure.is(*known))
 }
 
 #[cfg(test)]
@@ -178,5 +255,17 @@ mod tests {
             text.to_string(),
             "cuda:0: making a stream failed: the driver says that all went well, but it is null"
         );
+    }
+
+    #[test]
+    fn any_number_is_a_result() {
+        assert_eq!(CUresult(0).check(), Ok(()));
+        for number in [1, 36, 919, -1, i32::MAX, i32::MIN] {
+            let Err(Failure::Code(code)) = CUresult(number).check() else { panic!("{number}") };
+            assert!(format!("{code}").ends_with(&format!("code {number}")));
+            assert_eq!(format!("{code:?}"), format!("CUresult({number})"));
+        }
+        let known = CUDA_ERROR_ILLEGAL_ADDRESS;
+        assert!(CUresult(700).check().unwrap_err().is(known) && !Failure::odd("a").is(known));
     }
 }

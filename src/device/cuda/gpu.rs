@@ -1,42 +1,55 @@
-//! A GPU: its context, its default stream, and what it is like.
+//! A GPU as a backend: its context, its default stream, and its attributes.
+//!
+//! Every GPU is opened once in a process and stays open. The methods of [`Backend`] read what the
+//! layer above passes, and call the other files of this folder. The first error that ends the use
+//! of the GPU is kept, because CUDA would return it from then on: opening the GPU again says what
+//! happened. The tests are `tests/suite/driver`, where every call of the driver fails in turn, and
+//! `tests/suite/device` on a machine with a GPU.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
-use cudarc::driver::sys::CUdevice_attribute as Attribute;
-
-use super::code::Failure;
 use super::context::Context;
-use super::handles::{RawEvent, RawStream};
-use super::order::{GpuStream, Order};
-use super::{GpuModule, driver, error};
+use super::error::{self, Failure};
+use super::graph::GpuGraph;
+use super::handles::{GpuStream, RawEvent};
+use super::launch::GpuLaunch;
+use super::memory::{GpuMemory, Keeper};
+use super::module::{self, GpuKernel};
+use super::order::Order;
+use super::sys::*;
+use super::{driver, nccl};
 use crate::Error;
-use crate::device::attributes::Attributes;
-use crate::device::function::Modules;
+use crate::device::backend::{
+    Attributes, Backend, Communicator, DeviceMemory, Handle, Users, read,
+};
+use crate::device::buffer::Allocation;
+use crate::device::function::{LoadedKernel, LoadedModule, Modules};
+use crate::device::launch::{Recorded, Spec};
 use crate::device::lock::lock;
+use crate::simt::{Counters, Trace};
 
 /// A GPU that is in use.
-pub(crate) struct Gpu {
+pub(in crate::device) struct Gpu {
     pub(super) context: Arc<Context>,
-    /// The stream of a buffer's whole life: allocation, copies and release.
-    pub(super) home: Arc<RawStream>,
+    /// The default stream, on which a buffer is allocated, copied and freed.
+    pub(super) home: Arc<GpuStream>,
     pub(super) order: Mutex<Order>,
-    pub(crate) modules: Modules<GpuModule>,
-    label: String,
+    pub(super) label: String,
+    modules: Modules,
     name: String,
     attributes: Attributes,
     /// The error since which nothing on it can be used, as a sentence.
     lost: OnceLock<String>,
 }
 
-/// An event that can be timed.
-#[derive(Debug)]
-pub(crate) struct GpuEvent(RawEvent);
-
 impl Gpu {
-    /// The GPU with this ordinal, always the same one; an error once it has been lost.
-    pub(crate) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
+    /// Returns the GPU with this ordinal, always the same one; an error once it has been lost.
+    pub(in crate::device) fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         static OPEN: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
 
         let driver = driver()?;
@@ -71,84 +84,221 @@ impl Gpu {
         let context = Context::new(ordinal).map_err(failed)?;
         let name = context.name().map_err(failed)?;
         let attributes = attributes(&context, cuda_version).map_err(failed)?;
-        let home = Arc::new(RawStream::home(context.clone()));
+        let home = Arc::new(GpuStream::home(context.clone()));
         let (order, modules, lost) = (Mutex::default(), Modules::default(), OnceLock::new());
         Ok(Gpu { context, home, order, modules, label, name, attributes, lost })
     }
 
-    pub(crate) fn label(&self) -> &str {
-        &self.label
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(crate) fn attributes(&self) -> &Attributes {
-        &self.attributes
-    }
-
-    /// Free and total bytes of memory.
-    pub(crate) fn memory(&self) -> Result<(u64, u64), Error> {
-        self.check("asking for the free memory", self.context.memory())
-    }
-
-    /// Waits until everything on the device is done.
-    pub(crate) fn synchronize(&self) -> Result<(), Error> {
-        self.check("waiting for the device", self.context.synchronize())
-    }
-
-    /// A new event.
-    pub(crate) fn event(&self) -> Result<GpuEvent, Error> {
-        self.check("making an event", RawEvent::new(&self.context, true)).map(GpuEvent)
-    }
-
-    /// Puts an event behind all work that a stream has so far.
-    pub(crate) fn record(&self, event: &GpuEvent, stream: &GpuStream) -> Result<(), Error> {
-        self.check("recording an event", event.0.record(&stream.stream))
-    }
-
-    /// The time between two events, which must have been recorded.
-    pub(crate) fn elapsed_ms(&self, start: &GpuEvent, end: &GpuEvent) -> Result<f64, Error> {
-        self.check("timing", start.0.elapsed_ms(&end.0))
-    }
-
-    pub(crate) fn wait_for_stream(&self, stream: &GpuStream) -> Result<(), Error> {
-        self.check("waiting for a stream", stream.stream.synchronize())
-    }
-
-    pub(crate) fn wait_for_event(&self, stream: &GpuStream, event: &GpuEvent) -> Result<(), Error> {
-        self.check("waiting for an event", stream.stream.wait(&event.0))
-    }
-
-    /// Lets kernels of this GPU reach the memory of another one that was had for it:
-    /// [`GpuMemory::for_peers`](super::GpuMemory::for_peers).
-    pub(crate) fn reach(&self, other: &Gpu) -> Result<(), Error> {
-        let operation = format!("reaching the memory of {}", other.label);
-        self.check(&operation, self.context.reach(&other.context))
-    }
-
-    /// The stream that is there from the beginning.
-    pub(crate) fn default_stream(&self) -> GpuStream {
-        GpuStream::home(self.home.clone())
-    }
-
-    /// Notices an error that nobody is told of, if it ends the use of the device.
+    /// Notices an error that no caller gets, if it ends the use of the device.
     pub(super) fn notice(&self, operation: &str, failure: &Failure) {
         if error::is_lost(failure) {
             let last_kernel = lock(&self.order).last_kernel.clone();
-            // Only the first says what happened; those after it are its echo.
+            // Only the first error says what happened; the later ones repeat it.
             self.lost.get_or_init(|| error::sentence(operation, failure, last_kernel.as_deref()));
         }
     }
 
-    /// What the driver returned, with an error as a sentence about `operation`.
-    pub(crate) fn check<R>(&self, operation: &str, result: Result<R, Failure>) -> Result<R, Error> {
+    /// Returns what the driver returned, with an error as a sentence about `operation`.
+    pub(super) fn check<R>(&self, operation: &str, result: Result<R, Failure>) -> Result<R, Error> {
         result.map_err(|failure| {
             self.notice(operation, &failure);
             let last_kernel = lock(&self.order).last_kernel.clone();
             error::explain(&self.label, operation, &failure, last_kernel.as_deref())
         })
+    }
+
+    /// Returns the stream of a handle; the default stream for `None`.
+    fn stream<'a>(&'a self, stream: Option<&'a Handle>) -> Result<&'a GpuStream, Error> {
+        stream.map_or(Ok(&self.home), |stream| read(stream, &self.label))
+    }
+
+    /// Returns this GPU's memories among `memories`, and whether each is written.
+    fn memories<'a>(
+        &self,
+        memories: impl Iterator<Item = (&'a Arc<Allocation>, bool)>,
+    ) -> Vec<(&'a GpuMemory, bool)> {
+        let on_gpu = |memory: &'a Arc<Allocation>| {
+            let memory: &dyn Any = &**memory.memory.as_ref()?;
+            memory.downcast_ref()
+        };
+        memories.filter_map(|(memory, write)| Some((on_gpu(memory)?, write))).collect()
+    }
+}
+
+impl Backend for Gpu {
+    fn label(&self) -> &str {
+        &self.label
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_simt(&self) -> bool {
+        false
+    }
+
+    fn attributes(&self) -> Attributes {
+        self.attributes.clone()
+    }
+
+    fn memory(&self) -> Result<(u64, u64), Error> {
+        self.check("asking for the free memory", self.context.memory())
+    }
+
+    fn modules(&self) -> &Modules {
+        &self.modules
+    }
+
+    fn load(&self, ptx: &str) -> Result<LoadedModule, Error> {
+        module::load(self, ptx)
+    }
+
+    fn allocate(
+        self: Arc<Self>,
+        _name: &str,
+        bytes: u64,
+        users: Users,
+    ) -> Result<Box<dyn DeviceMemory>, Error> {
+        let keeper = match users {
+            Users::Nobody => Keeper::Library,
+            Users::Peers => Keeper::Peers,
+            Users::Stream(stream) => {
+                let stream: Arc<dyn Any + Send + Sync> = stream.clone();
+                stream.downcast().map_or(Keeper::Library, Keeper::Stream)
+            }
+        };
+        Ok(Box::new(GpuMemory::new(self, bytes, keeper)?))
+    }
+
+    fn launch(
+        &self,
+        kernel: &LoadedKernel,
+        spec: &Spec,
+        _trace: Option<&mut Trace>,
+        stream: Option<&Handle>,
+    ) -> Result<Option<Counters>, Error> {
+        let launch = GpuLaunch::new(read(&kernel.code, &self.label)?, &kernel.params, spec);
+        let own = spec.own_memories().map(|(_, memory, write)| (memory, write));
+        self.queue_launch(self.stream(stream)?, &launch, &self.memories(own)).map(|()| None)
+    }
+
+    fn event(&self) -> Result<Handle, Error> {
+        Ok(Arc::new(self.check("making an event", RawEvent::new(&self.context, true))?))
+    }
+
+    fn record(&self, event: &Handle, stream: Option<&Handle>) -> Result<(), Error> {
+        let event: &RawEvent = read(event, &self.label)?;
+        self.check("recording an event", event.record(self.stream(stream)?))
+    }
+
+    fn elapsed_ms(&self, start: &Handle, end: &Handle) -> Result<f64, Error> {
+        let start: &RawEvent = read(start, &self.label)?;
+        self.check("timing", start.elapsed_ms(read(end, &self.label)?))
+    }
+
+    fn new_stream(&self) -> Result<Option<Handle>, Error> {
+        self.further_stream().map(|stream| Some(stream as Handle))
+    }
+
+    fn synchronize(&self) -> Result<(), Error> {
+        self.check("waiting for the device", self.context.synchronize())
+    }
+
+    fn wait_for_stream(&self, stream: Option<&Handle>) -> Result<(), Error> {
+        self.check("waiting for a stream", self.stream(stream)?.synchronize())
+    }
+
+    fn wait_for_event(&self, stream: Option<&Handle>, event: &Handle) -> Result<(), Error> {
+        let waited = self.stream(stream)?.wait(read(event, &self.label)?);
+        self.check("waiting for an event", waited)
+    }
+
+    fn occupancy(
+        &self,
+        kernel: &LoadedKernel,
+        threads: u32,
+        shared_bytes: u32,
+    ) -> Result<Option<u32>, Error> {
+        let kernel: &GpuKernel = read(&kernel.code, &self.label)?;
+        kernel.occupancy(self, threads, shared_bytes).map(Some)
+    }
+
+    fn graph(self: Arc<Self>, launches: &[Recorded]) -> Result<Option<Handle>, Error> {
+        let prepared = launches.iter().map(|Recorded { function, spec }| {
+            let kernel = read(&function.kernel.code, &self.label)?;
+            Ok(GpuLaunch::new(kernel, function.params(), spec))
+        });
+        let prepared = prepared.collect::<Result<Vec<_>, Error>>()?;
+        Ok(Some(Arc::new(GpuGraph::new(&self, &prepared)?)))
+    }
+
+    fn replay(
+        &self,
+        graph: &Handle,
+        stream: Option<&Handle>,
+        memories: &[(Arc<Allocation>, bool)],
+    ) -> Result<(), Error> {
+        let graph: &GpuGraph = read(graph, &self.label)?;
+        let memories = self.memories(memories.iter().map(|(memory, write)| (memory, *write)));
+        graph.replay(self.stream(stream)?, &memories)
+    }
+
+    fn lent_stream(&self, raw: *mut c_void) -> Result<Handle, Error> {
+        Ok(Arc::new(GpuStream::lent(self.context.clone(), CUstream::lent(raw))))
+    }
+
+    fn lent_memory(
+        self: Arc<Self>,
+        address: u64,
+        len: usize,
+        size: usize,
+    ) -> Result<Option<Box<dyn DeviceMemory>>, Error> {
+        let (bytes, size) = ((len * size) as u64, size as u64);
+        if bytes == 0 {
+            return Ok(None);
+        }
+        if address == 0 || !address.is_multiple_of(size) || address.checked_add(bytes).is_none() {
+            let why = format!(
+                "memory at {address:#x} cannot hold {len} numbers of {size} bytes each: they begin at a \
+                 multiple of their size"
+            );
+            return Err(Error::device(&*self.label, why));
+        }
+        Ok(Some(Box::new(GpuMemory::lent(self, address, bytes))))
+    }
+
+    fn memory_of_process(
+        self: Arc<Self>,
+        name: [u8; 64],
+        bytes: u64,
+    ) -> Result<Box<dyn DeviceMemory>, Error> {
+        Ok(Box::new(GpuMemory::of_process(self, name, bytes)?))
+    }
+
+    fn reach(&self, other: &dyn Backend) -> Result<bool, Error> {
+        let Some(other) = (other as &dyn Any).downcast_ref::<Gpu>() else { return Ok(false) };
+        let operation = format!("reaching the memory of {}", other.label);
+        self.check(&operation, self.context.reach(&other.context)).map(|()| true)
+    }
+
+    fn takes_nccl(&self) -> bool {
+        !nccl::is_declined()
+    }
+
+    fn nccl_id(&self) -> Result<Vec<u8>, Error> {
+        nccl::new_id()
+    }
+
+    fn communicator(
+        self: Arc<Self>,
+        id: &[u8],
+        rank: usize,
+        size: usize,
+        is_off: &dyn Fn() -> Option<String>,
+        until: Instant,
+    ) -> Result<Arc<dyn Communicator>, Error> {
+        Ok(Arc::new(nccl::GpuCommunicator::new(self, id, rank, size, is_off, until)?))
     }
 }
 
@@ -159,17 +309,16 @@ impl fmt::Debug for Gpu {
 }
 
 fn attributes(context: &Context, cuda_version: (u32, u32)) -> Result<Attributes, Failure> {
-    use Attribute::*;
-    // What the library counts with has to be a count, and of a size that nothing overflows with.
+    // The library computes with these numbers: they have to be positive, and too small to overflow.
     let count = |attribute: Attribute, most: u32| {
         let value = context.attribute(attribute)?;
         match u32::try_from(value) {
             Ok(count) if (1..=most).contains(&count) => Ok(count),
-            _ => Err(Failure::odd(format!("{attribute:?} is {value}"))),
+            _ => Err(Failure::odd(format!("{} is {value}", attribute.name))),
         }
     };
     let any = i32::MAX.unsigned_abs();
-    // Zero is how a driver says that it does not know.
+    // A driver returns zero for a number that it does not know.
     let known = |attribute: Attribute| {
         let value = u32::try_from(context.attribute(attribute)?).unwrap_or(0);
         Ok::<_, Failure>(Some(value).filter(|&value| value > 0))

@@ -1,44 +1,40 @@
 //! The driver's library, and the one table of its functions.
 //!
-//! Types and constants are cudarc's, but not its functions: it declares what they return as a Rust
-//! enum of the codes that CUDA 12.0 knew, and a driver of any later version returns others, which
-//! no Rust enum may hold. Here every result is a [`Status`], an integer, whatever the driver
-//! returns.
-//!
-//! A library or a function that is not there is an error.
-#![allow(unsafe_code)]
+//! The table exists only if the library has every function that is needed. A missing library or
+//! function is an error, with its name, and nothing panics. `tests/suite/driver` takes every
+//! function away in turn.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUmodule, CUstream,
-};
 use libloading::Library;
 
-use super::code::Status;
+use super::sys::{
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUipcMemHandle,
+    CUmodule, CUresult, CUstream,
+};
 
 macro_rules! functions {
     (
         needed { $($needed:ident($($needs:ty),*);)* }
         optional { $($optional:ident($($takes:ty),*);)* }
     ) => {
-        /// What is called of the driver, by the names that its library has.
+        /// The driver's functions that this backend calls, by their names in the library.
         #[allow(non_snake_case)]
         pub(super) struct Functions {
-            $(pub(super) $needed: unsafe extern "C" fn($($needs),*) -> Status,)*
-            $(pub(super) $optional: Option<unsafe extern "C" fn($($takes),*) -> Status>,)*
+            $(pub(super) $needed: unsafe extern "C" fn($($needs),*) -> CUresult,)*
+            $(pub(super) $optional: Option<unsafe extern "C" fn($($takes),*) -> CUresult>,)*
         }
 
         impl Functions {
-            /// Looks all of them up; an error holds the names that are not there.
+            /// Looks all of them up; an error holds the names of those that are missing.
             #[allow(non_snake_case)]
             fn of(library: &Library) -> Result<Functions, Vec<&'static str>> {
-                // SAFETY: (1) each name is one of the driver's, and since CUDA 12.0 or the version
-                // that brought it every header declares it with this signature, but for the result,
-                // which is a C enum: an integer of the size of a `Status`; (2) the library is never
-                // closed.
-                $(let $needed: Option<unsafe extern "C" fn($($needs),*) -> Status> =
+                $(let $needed: Option<unsafe extern "C" fn($($needs),*) -> CUresult> =
+                    // SAFETY: (1) each name is one of the driver's, and every header since CUDA
+                    // 12.0, or since the version that introduced it, declares it with this
+                    // signature; a result is a C enum, and thus an integer of the size of a
+                    // `CUresult`; (2) the library is never closed.
                     unsafe { find(library, stringify!($needed)) };)*
                 let mut missing = Vec::new();
                 $(if $needed.is_none() {
@@ -117,35 +113,29 @@ functions! {
         cuStreamWaitEvent(CUstream, CUevent, c_uint);
     }
     optional {
-        // Of all drivers; only a group on several GPUs asks.
+        // In all drivers; only groups on several GPUs call them.
         cuCtxEnablePeerAccess(CUcontext, c_uint);
         cuEventQuery(CUevent);
-        // Of all drivers; only mailboxes between processes ask.
+        // In all drivers; only mailboxes between processes call them.
         cuIpcCloseMemHandle(CUdeviceptr);
-        cuIpcGetMemHandle(*mut MemoryHandle, CUdeviceptr);
-        cuIpcOpenMemHandle_v2(*mut CUdeviceptr, MemoryHandle, c_uint);
+        cuIpcGetMemHandle(*mut CUipcMemHandle, CUdeviceptr);
+        cuIpcOpenMemHandle_v2(*mut CUdeviceptr, CUipcMemHandle, c_uint);
         cuMemGetAddressRange_v2(*mut CUdeviceptr, *mut usize, CUdeviceptr);
         // Since CUDA 12.4.
         cuFuncGetParamInfo(CUfunction, usize, *mut usize, *mut usize);
-        cuGetErrorName(Status, *mut *const c_char);
-        cuGetErrorString(Status, *mut *const c_char);
+        cuGetErrorName(CUresult, *mut *const c_char);
+        cuGetErrorString(CUresult, *mut *const c_char);
     }
 }
 
-/// `CUipcMemHandle`: by what another process of this host finds memory of this one. Any bytes are
-/// one; what is none of the driver's is an error of its own.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MemoryHandle(pub(super) [u8; 64]);
-
-/// Why the driver's library is of no use.
+/// Why the driver's library cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unusable {
     NotFound,
     Lacks(Vec<&'static str>),
 }
 
-/// The driver's functions; the library is loaded once, and stays.
+/// Returns the driver's functions; the library is loaded once, and stays.
 pub(super) fn functions() -> Result<&'static Functions, Unusable> {
     static LOADED: OnceLock<Result<(Functions, Library), Unusable>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {
@@ -156,35 +146,35 @@ pub(super) fn functions() -> Result<&'static Functions, Unusable> {
     loaded.as_ref().map(|(functions, _)| functions).map_err(Clone::clone)
 }
 
-/// The library, from where the system has it.
+/// Loads the library from where the system has it.
 #[cfg(not(windows))]
 fn load() -> Option<Library> {
-    // The first is what drivers install; some containers have the second only.
+    // Drivers install the first; some containers have only the second.
     let names = ["libcuda.so.1", "libcuda.so"];
-    // SAFETY: (1) a bare name is looked for on the linker's path, which is the system's and the
-    // user's;
-    // (2) what has this name is NVIDIA's driver, whose initialisation can run in any program.
+    // SAFETY: (1) the linker looks for a bare name on its path, which is the system's and the
+    // user's; (2) the library with this name is NVIDIA's driver, whose initialisation can run in
+    // any program.
     names.into_iter().find_map(|name| unsafe { Library::new(name) }.ok())
 }
 
-/// The library, from where the system has it: Windows would also look in the current folder, unless
-/// told not to.
+/// Loads the library from the system's folder; without the flag Windows would also look in the
+/// current folder.
 #[cfg(windows)]
 fn load() -> Option<Library> {
     use libloading::os::windows::{LOAD_LIBRARY_SEARCH_SYSTEM32, Library as WindowsLibrary};
-    // SAFETY: what has this name in the system's folder is NVIDIA's driver, whose initialisation
-    // can run in any program.
+    // SAFETY: the library with this name in the system's folder is NVIDIA's driver, whose
+    // initialisation can run in any program.
     let library =
         unsafe { WindowsLibrary::load_with_flags("nvcuda.dll", LOAD_LIBRARY_SEARCH_SYSTEM32) };
     library.ok().map(Library::from)
 }
 
-/// The function with this name, if it is there.
+/// Returns the function with this name, if the library has it.
 ///
 /// # Safety
 ///
 /// `F` is the function's signature, and the library stays loaded as long as it is called.
 unsafe fn find<F: Copy>(library: &Library, name: &str) -> Option<F> {
-    // SAFETY: as the caller promises; an `Option` of a function has room for a null pointer.
+    // SAFETY: as the caller promises; an `Option` of a function can hold a null pointer.
     unsafe { library.get::<Option<F>>(name) }.ok().and_then(|function| *function)
 }

@@ -1,21 +1,21 @@
 //! The backend that runs on NVIDIA GPUs, through their driver.
 //!
-//! Everything that is unsafe about CUDA stays in here. What holds it together:
+//! All `unsafe` code of the device layer is in this folder:
 //!
-//! - the driver is called through one table of its functions, [`library`], which is there only if
-//!   all of them are; what they return is an integer until it has been looked at: [`code`];
+//! - [`sys`] declares the types and numbers of the driver, and [`library`] the one table of its
+//!   functions, which exists only if the library has all of them; a result is an integer until it
+//!   has been checked ([`error`]);
 //! - a [`Gpu`] keeps its context alive, and buffers, modules, streams and events keep the [`Gpu`];
-//! - work on a buffer is ordered across streams, and memory is given back only behind that work:
-//!   [`order`].
+//! - [`order`] keeps the order of work on a buffer across streams, and frees memory only behind
+//!   that work.
+#![allow(unsafe_code)]
 
-mod code;
 mod context;
 mod driver;
 mod error;
 mod gpu;
 mod graph;
 mod handles;
-mod kernel;
 mod launch;
 mod library;
 mod memory;
@@ -23,13 +23,8 @@ mod module;
 mod nccl;
 mod order;
 mod params;
+mod sys;
 
 pub use driver::{Driver, driver};
 
-pub(crate) use gpu::{Gpu, GpuEvent};
-pub(crate) use graph::GpuGraph;
-pub(crate) use kernel::{GpuKernel, GpuModule};
-pub(crate) use launch::GpuLaunch;
-pub(crate) use memory::GpuMemory;
-pub(crate) use nccl::{Communicator, UniqueId, nccl_is_declined};
-pub(crate) use order::GpuStream;
+pub(super) use gpu::Gpu;

@@ -1,47 +1,18 @@
-//! What the driver says of the parameters of a kernel that it has compiled.
+//! The parameters of a kernel as the driver compiled it, against those that the PTX declares.
 
-use cudarc::driver::sys::CUresult;
-
-use super::code::Failure;
-use super::module::RawFunction;
 use crate::simt::Param;
 
 /// Offset and size of a parameter, in bytes.
-pub(super) type Place = (usize, usize);
+pub(super) type ParamPlace = (usize, usize);
 
-/// An alignment up to which offsets do not depend on where the first parameter lies.
+/// The largest alignment for which offsets do not depend on the address of the first parameter.
 const BASE_ALIGN: u32 = 16;
 
-impl RawFunction {
-    /// The places of its parameters, of so many at most; `None` of a driver that does not say them,
-    /// as none before CUDA 12.4 does.
-    #[allow(unsafe_code)]
-    pub(super) fn params(&self, most: usize) -> Result<Option<Vec<Place>>, Failure> {
-        let context = self.context();
-        let Some(ask) = context.functions.cuFuncGetParamInfo else { return Ok(None) };
-        context.bind()?;
-        let mut places = Vec::new();
-        while places.len() < most {
-            let (mut offset, mut bytes) = (0_usize, 0_usize);
-            // SAFETY: (1) the context is current, and the function live; (2) both numbers may be
-            // written.
-            let asked = unsafe { ask(self.raw(), places.len(), &mut offset, &mut bytes) }.check();
-            match asked {
-                Ok(()) => places.push((offset, bytes)),
-                // There are no more.
-                Err(failure) if failure.is(CUresult::CUDA_ERROR_INVALID_VALUE) => break,
-                Err(failure) => return Err(failure),
-            }
-        }
-        Ok(Some(places))
-    }
-}
-
-/// Refuses parameters of which the driver says anything else than the PTX's declarations.
-pub(super) fn compare(declared: &[Param], compiled: &[Place]) -> Result<(), String> {
+/// Refuses parameters that the driver compiled in another way than the PTX declares them.
+pub(super) fn compare(declared: &[Param], compiled: &[ParamPlace]) -> Result<(), String> {
     for (number, (param, &(offset, bytes))) in (1..).zip(declared.iter().zip(compiled)) {
         let before = &declared[..number];
-        // An opaque one has no place, and behind a wide alignment places depend on the GPU.
+        // An opaque parameter has no place, and behind a wide alignment places depend on the GPU.
         let has_place = param.bytes > 0 && before.iter().all(|param| param.align <= BASE_ALIGN);
         let moved = has_place && offset != param.offset as usize;
         if bytes != param.bytes as usize || moved {
@@ -67,7 +38,7 @@ mod tests {
     use super::*;
     use crate::simt::Declarations;
 
-    fn compared(list: &str, compiled: &[Place]) -> Result<(), String> {
+    fn compared(list: &str, compiled: &[ParamPlace]) -> Result<(), String> {
         let ptx = format!(".version 8.0\n.target sm_80\n.address_size 64\n.entry k({list}) {{}}");
         let declarations = Declarations::parse(&ptx).unwrap();
         compare(declarations.entries()[0].params(), compiled)

@@ -1,7 +1,7 @@
 //! Arrays on their way through the memory of the host.
 //!
-//! It stands in for NCCL where devices are emulated, and works for any devices. A few bytes go this
-//! way between GPUs as well.
+//! It replaces NCCL for emulated devices, and works for any devices. A few bytes go through the
+//! host between GPUs as well.
 
 use std::time::Instant;
 
@@ -12,12 +12,12 @@ use crate::device::Buffer;
 /// An exchange that copies arrays to the host and back.
 #[derive(Debug)]
 pub(super) struct ByHost {
-    /// What the rank is called in messages.
+    /// The rank's name in messages.
     pub(super) label: String,
     pub(super) post: Box<dyn Post>,
 }
 
-/// Every rank's array in all ranks, as [`Exchange::all_gather`].
+/// Copies every rank's array to all ranks, as [`Exchange::all_gather`].
 pub(super) fn all_gather(
     label: &str,
     post: &dyn Post,
@@ -36,7 +36,7 @@ pub(super) fn all_gather(
     fill(label, what, all, &parts.concat())
 }
 
-/// The array of the rank `from` in all ranks, as [`Exchange::broadcast`].
+/// Copies the array of the rank `from` to all ranks, as [`Exchange::broadcast`].
 pub(super) fn broadcast(
     label: &str,
     post: &dyn Post,
@@ -54,7 +54,7 @@ pub(super) fn broadcast(
     }
 }
 
-/// The bytes of another rank for an array of this one.
+/// Writes the bytes of another rank into an array of this one.
 fn fill(label: &str, what: &str, array: &mut Buffer<u8>, bytes: &[u8]) -> Result<(), Error> {
     if array.len() != bytes.len() {
         let (here, there) = (array.len(), bytes.len());

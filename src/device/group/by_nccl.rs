@@ -1,7 +1,7 @@
 //! Arrays on their way from GPU to GPU, by NCCL.
 //!
-//! Ranks tell each other by the host what they are about to do, which also says when one has
-//! failed: NCCL itself would wait for ever.
+//! Ranks agree through the host on what they are about to do, which also shows when one of them
+//! has failed: NCCL itself would wait without end.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
@@ -11,50 +11,44 @@ use super::Group;
 use super::exchange::{Exchange, Post};
 use super::rank::after;
 use crate::Error;
-use crate::device::argument::Slot;
-use crate::device::buffer::{Allocation, Place};
-use crate::device::cuda::{Communicator, GpuMemory, UniqueId};
+use crate::device::backend::{Communicator, Piece, Transfer};
 use crate::device::lock::lock;
-use crate::device::{Backend, Buffer, Device};
+use crate::device::{Buffer, Device};
 
-/// How often ranks that wait for each other ask whether one has failed.
+/// The time after which ranks that wait for each other ask again whether one has failed.
 const PULSE: Duration = Duration::from_millis(100);
 
 /// An exchange between GPUs.
 #[derive(Debug)]
 pub(super) struct ByNccl {
-    /// What the rank is called in messages.
+    /// The rank's name in messages.
     label: String,
-    communicator: Arc<Communicator>,
+    communicator: Arc<dyn Communicator>,
     post: Box<dyn Post>,
 }
 
 impl ByNccl {
     pub(super) fn new(
         label: String,
-        communicator: Arc<Communicator>,
+        communicator: Arc<dyn Communicator>,
         post: Box<dyn Post>,
     ) -> ByNccl {
         ByNccl { label, communicator, post }
     }
 
-    /// Where an array lies.
-    fn memory(&self, array: &Buffer<u8>, write: bool) -> Result<(Arc<Allocation>, u64), Error> {
-        match array.slot(write) {
-            Slot::Pointer { memory, start, .. } => Ok((memory, start)),
-            _ => Err(Error::device(&self.label, "an array without elements is not exchanged")),
-        }
+    /// Makes the transfer of an array's bytes.
+    fn run(&self, transfer: Transfer, bytes: usize, until: Instant) -> Result<(), Error> {
+        self.communicator.run(transfer, bytes, &pulse(&*self.post), until)
     }
 
-    fn on_gpu<'a>(&self, memory: &'a Allocation) -> Result<&'a GpuMemory, Error> {
-        match &memory.place {
-            Place::Cuda(memory) => Ok(memory),
-            _ => Err(Error::device(&self.label, "the array is not on this rank's GPU")),
-        }
+    fn piece<'a>(&self, array: &'a Buffer<u8>) -> Result<Piece<'a>, Error> {
+        array
+            .piece()
+            .ok_or_else(|| Error::device(&self.label, "an array without elements is not exchanged"))
     }
 }
 
-/// An answer to whether another rank has failed, which asks only now and then.
+/// Returns a function that says why another rank has failed, and asks only after every pulse.
 fn pulse(post: &dyn Post) -> impl Fn() -> Option<String> {
     let next = Cell::new(Instant::now() + PULSE);
     move || {
@@ -67,28 +61,27 @@ fn pulse(post: &dyn Post) -> impl Fn() -> Option<String> {
     }
 }
 
-/// The communicators of ranks in this program, each with a GPU of its own.
+/// Makes the communicators of ranks in this program, each with its own GPU.
 ///
 /// # Errors
 ///
-/// If there is no NCCL, or ranks do not meet in time.
+/// If NCCL is missing, or ranks do not meet in time.
 pub(super) fn communicators(
     devices: &[Device],
     deadline: Duration,
-) -> Result<Vec<Arc<Communicator>>, Error> {
-    let id = UniqueId::new()?;
+) -> Result<Vec<Arc<dyn Communicator>>, Error> {
+    let id = devices[0].backend.nccl_id()?;
     let failed = Mutex::new(None);
-    let met = Group::through_host(devices)?.with_deadline(deadline).run(|rank| {
-        let at = (rank.number(), rank.size());
+    Group::through_host(devices)?.with_deadline(deadline).run(|rank| {
         let is_off = || lock(&failed).clone();
-        let met = communicator(rank.device(), &id, at, &is_off, after(deadline));
+        let (backend, until) = (rank.device().backend.clone(), after(deadline));
+        let met = backend.communicator(&id, rank.number(), rank.size(), &is_off, until);
         met.inspect_err(|error| *lock(&failed) = Some(error.to_string()))
-    })?;
-    Ok(met.into_iter().map(Arc::new).collect())
+    })
 }
 
-/// The communicator of a rank that has this process for itself, with the id that rank 0 makes and
-/// tells.
+/// Makes the communicator of a rank that has this process for itself, with the id that rank 0 makes
+/// and sends.
 ///
 /// # Errors
 ///
@@ -98,28 +91,11 @@ pub(super) fn communicator_of_process(
     (rank, size): (usize, usize),
     post: &dyn Post,
     until: Instant,
-) -> Result<Communicator, Error> {
-    let mine = match rank {
-        0 => UniqueId::new()?.bytes().to_vec(),
-        _ => Vec::new(),
-    };
-    let told = post.gather("telling NCCL's id", mine, until)?;
-    let id = told.first().and_then(|bytes| UniqueId::from_bytes(bytes));
-    let id = id.ok_or_else(|| Error::device("NCCL", "what rank 0 told is no id of NCCL's"))?;
-    communicator(device, &id, (rank, size), &pulse(post), until)
-}
-
-fn communicator(
-    device: &Device,
-    id: &UniqueId,
-    (rank, size): (usize, usize),
-    is_off: &dyn Fn() -> Option<String>,
-    until: Instant,
-) -> Result<Communicator, Error> {
-    match &device.backend {
-        Backend::Cuda(gpu) => Communicator::new(gpu, id, rank, size, is_off, until),
-        Backend::Simt(_) => Err(Error::device(device.label(), "NCCL takes GPUs alone")),
-    }
+) -> Result<Arc<dyn Communicator>, Error> {
+    let mine = if rank == 0 { device.backend.nccl_id()? } else { Vec::new() };
+    let ids = post.gather("telling NCCL's id", mine, until)?;
+    let id = ids.first().map_or(&[][..], |id| id);
+    device.backend.clone().communicator(id, rank, size, &pulse(post), until)
 }
 
 impl Exchange for ByNccl {
@@ -129,11 +105,8 @@ impl Exchange for ByNccl {
         all: &mut Buffer<u8>,
         until: Instant,
     ) -> Result<(), Error> {
-        let (source, from) = self.memory(mine, false)?;
-        let (target, to) = self.memory(all, true)?;
-        let (source, target) = (self.on_gpu(&source)?, self.on_gpu(&target)?);
-        let (is_off, len) = (pulse(&*self.post), mine.len());
-        self.communicator.all_gather((source, from), (target, to), len, &is_off, until)
+        let transfer = Transfer::AllGather { mine: self.piece(mine)?, all: self.piece(all)? };
+        self.run(transfer, mine.len(), until)
     }
 
     fn broadcast(
@@ -143,9 +116,8 @@ impl Exchange for ByNccl {
         from: usize,
         until: Instant,
     ) -> Result<(), Error> {
-        let (memory, start) = self.memory(array, true)?;
-        let (is_off, len) = (pulse(&*self.post), array.len());
-        self.communicator.broadcast((self.on_gpu(&memory)?, start), len, from, &is_off, until)
+        let transfer = Transfer::Broadcast { array: self.piece(array)?, root: from };
+        self.run(transfer, array.len(), until)
     }
 
     fn send(
@@ -162,9 +134,7 @@ impl Exchange for ByNccl {
         if array.is_empty() {
             return Ok(());
         }
-        let (memory, start) = self.memory(array, false)?;
-        let (is_off, len) = (pulse(&*self.post), array.len());
-        self.communicator.send((self.on_gpu(&memory)?, start), len, to, &is_off, until)
+        self.run(Transfer::Send { array: self.piece(array)?, to }, array.len(), until)
     }
 
     fn receive(
@@ -175,9 +145,9 @@ impl Exchange for ByNccl {
         until: Instant,
     ) -> Result<(), Error> {
         if !agreed {
-            let told = self.post.fetch(from, until)?;
-            if told != array.len().to_le_bytes() {
-                let there = told.try_into().map_or(0, usize::from_le_bytes);
+            let sent = self.post.fetch(from, until)?;
+            if sent != array.len().to_le_bytes() {
+                let there = sent.try_into().map_or(0, usize::from_le_bytes);
                 let message =
                     format!("receive: there are {there} bytes for an array of {}", array.len());
                 return Err(Error::device(&self.label, message));
@@ -186,9 +156,7 @@ impl Exchange for ByNccl {
         if array.is_empty() {
             return Ok(());
         }
-        let (memory, start) = self.memory(array, true)?;
-        let (is_off, len) = (pulse(&*self.post), array.len());
-        self.communicator.receive((self.on_gpu(&memory)?, start), len, from, &is_off, until)
+        self.run(Transfer::Receive { array: self.piece(array)?, from }, array.len(), until)
     }
 
     fn post(&self) -> &dyn Post {

@@ -1,14 +1,14 @@
 //! The recurrence over rows that are cut along their length.
 //!
-//! In two passes. The first reads each piece and tells what it does to the state: its transition,
-//! the product of its coefficients and its last state from a first one of zero. All ranks tell all
-//! others of theirs. Then each rank walks over the transitions of a row, or of groups of pieces,
-//! one after the other, to the state before each of its own pieces, and the second pass computes
-//! the pieces from there. By mail a rank walks over its own pieces alone, from the state that the
-//! rank before it has walked to.
+//! The recurrence is computed in two passes. The first reads each piece and computes its
+//! transition: the product of its coefficients, and its last state from a first one of zero. All
+//! ranks gather all transitions. Then each rank walks over the transitions of a row, or of groups
+//! of pieces, one after the other, to the state before each of its own pieces, and the second pass
+//! computes the pieces from there. By mail a rank walks over its own pieces alone, from the state
+//! that the rank before it has walked to.
 //!
-//! The order in which transitions are combined is that of the pieces. So results depend on the
-//! number of pieces, and, up to 8 ranks, not on how many have them.
+//! Transitions are combined in the order of the pieces. So results depend on the number of pieces,
+//! and, up to 8 ranks, not on the number of ranks. The tests are `tests/suite/group/recurrence.rs`.
 
 use super::Rank;
 use super::kernels::{Kernels, Loaded, MOST_THREADS, OverPieces, launch};
@@ -24,10 +24,10 @@ use crate::device::{
 };
 use crate::{Direction, Error};
 
-/// What pieces do to states, and the states before them.
+/// The scratch for the transitions of pieces, and the states before them.
 const ENDS: Contents = Contents { name: "ends of pieces", zeros: false };
 
-/// Kernels and arrays of a rank, for one type of elements.
+/// The kernels and arrays of a rank, for one type of elements.
 #[derive(Debug)]
 pub(super) struct Cut<S: Storage> {
     kernels: Kernels,
@@ -71,8 +71,8 @@ impl<S: Storage> Cut<S> {
         Ok(Call { rank, kernels, pool, stream, cutting, direction, pieces, launched })
     }
 
-    /// The mail of a pass: of the states behind each rank's stretches; and of the last outputs,
-    /// which a gradient asks for, and which go the other way than that, with the recurrence.
+    /// Returns the mail of a pass: for the states behind each rank's stretches, and for the last
+    /// outputs. Only a gradient needs those; they travel with the recurrence, against the gradient.
     pub(super) fn mail(
         &self,
         call: &Call<S::Accum>,
@@ -88,8 +88,8 @@ impl<S: Storage> Cut<S> {
         self.boxes.take(call.rank, call.cutting.whole.num_seqs, way, ways)
     }
 
-    /// The outputs of this rank's stretch of each row, in two passes. The place behind which
-    /// nothing is left of a state is looked for from the end of each piece, if the way looks.
+    /// Computes the outputs of this rank's stretch of each row in two passes. If the way looks, the
+    /// first pass searches from the end of each piece for the step behind which no state survives.
     pub(super) fn forward(
         &self,
         rank: &Rank,
@@ -133,7 +133,7 @@ impl<S: Storage> Cut<S> {
         Ok(call.launched)
     }
 
-    /// The gradients of this rank's stretch of each row.
+    /// Computes the gradients of this rank's stretch of each row.
     pub(super) fn backward(
         &self,
         rank: &Rank,
@@ -177,22 +177,22 @@ impl<S: Storage> Cut<S> {
 }
 
 impl<'a, A: Storage<Accum = A>> Call<'a, A> {
-    /// How many pieces of each row have steps.
+    /// Returns how many pieces of each row have steps.
     pub(super) fn filled(&self) -> usize {
         self.cutting.filled()
     }
 
-    /// The longest stretches that a rank has, of one piece each.
+    /// Returns the shape of the longest stretches of a rank, of one piece each.
     pub(super) fn stretch(&self) -> Shape {
         Shape { num_seqs: self.cutting.whole.num_seqs, seq_len: self.cutting.piece_len }
     }
 
-    /// So many numbers for each piece.
+    /// Takes scratch for `each` numbers for each piece.
     pub(super) fn room(&self, each: usize) -> Result<Room<'a, A>, Error> {
         self.pool.take(self.rank.device(), ENDS, each * self.pieces.num_seqs)
     }
 
-    /// What every rank tells of its pieces.
+    /// Gathers the numbers of every rank's pieces.
     fn gather(&self, told: &Buffer<A>, each: usize) -> Result<Room<'a, A>, Error> {
         let len = self.cutting.ranks * each * self.pieces.num_seqs;
         let mut all = self.pool.take(self.rank.device(), ENDS, len)?;
@@ -200,8 +200,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         Ok(all)
     }
 
-    /// The state before each piece; of the gradient, what comes in behind it, and the output before
-    /// it.
+    /// Computes the state before each piece; for the gradient, the state behind it, and the output
+    /// before it.
     fn states(
         &mut self,
         all: &Buffer<A>,
@@ -217,8 +217,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         self.queue(launch.map(|launch| launch.arg(self.reverse())))
     }
 
-    /// The state before each piece, and what a gradient needs beside it, from what this rank has
-    /// told alone, and from what comes by mail: of states, and of last outputs.
+    /// Computes the state before each piece, and what a gradient also needs, from this rank's own
+    /// transitions, and from mail with states and with last outputs.
     fn states_by_mail(
         &mut self,
         told: &Buffer<A>,
@@ -227,7 +227,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         previous: Option<&mut Buffer<A>>,
         [mut mail, mut lasts]: [Mail; 2],
     ) -> Result<(), Error> {
-        // Where there is one piece for each rank, it may be empty.
+        // If each rank has one piece, the piece may be empty.
         let has_steps = self.pieces.seq_len > 0;
         let filled = if has_steps { self.cutting.per_row } else { 0 };
         let launch = self.each_walk(&self.kernels.states, self.cutting.per_row);
@@ -237,15 +237,15 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         self.queue_beside(launch.map(|launch| launch.arg(self.reverse())))
     }
 
-    /// A launch over rows' pieces with what says which ones they are.
+    /// Adds the numbers that identify the pieces to a launch over rows' pieces.
     fn placed<'l>(&self, launch: Launch<'l>, [ranks, rank, filled]: [usize; 3]) -> Launch<'l> {
         let launch = launch.arg(self.cutting.whole.num_seqs as i64).arg(ranks as i32);
         let launch = launch.arg(rank as i32).arg(self.cutting.per_row as i32).arg(filled as i32);
         launch.arg(i32::from(self.cutting.is_grouped()))
     }
 
-    /// To every rank the state behind the last step, in this direction, of all that `states` has
-    /// for each piece.
+    /// Copies the state behind the last step in this direction to every rank, from `states`, which
+    /// has one for each piece.
     pub(super) fn tell_all(
         &mut self,
         states: &Buffer<A>,
@@ -267,33 +267,33 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         self.rank.spread(to, rank)
     }
 
-    /// A block for each piece; `None` if there is none.
+    /// Begins a launch with a block for each piece; `None` if there are no pieces.
     pub(super) fn each_piece<'f>(&self, kernel: &'f OverPieces) -> Option<Launch<'f>> {
         kernel.launch(self.pieces.num_seqs)
     }
 
-    /// A thread for each row; `None` if there is none.
+    /// Begins a launch with a thread for each row; `None` if there are no rows.
     pub(super) fn each_row<'f>(&self, function: &'f Function) -> Option<Launch<'f>> {
         const THREADS: usize = 128;
         launch(function, self.cutting.whole.num_seqs.div_ceil(THREADS), THREADS as u32)
     }
 
-    /// A block for each row, which goes over so many pieces: a warp for each group of them, or else
-    /// a thread for each.
+    /// Begins a launch with a block for each row, which goes over `pieces` pieces: with a warp for
+    /// each group of them, or with a thread for each.
     fn each_walk<'f>(&self, function: &'f Function, pieces: usize) -> Option<Launch<'f>> {
         let threads = if self.cutting.is_grouped() { pieces / GROUP * 32 } else { pieces };
         let threads = threads.next_multiple_of(32).min(MOST_THREADS);
         launch(function, self.cutting.whole.num_seqs, threads as u32)
     }
 
-    /// Gives a launch over pieces the numbers that it takes last, and queues it.
+    /// Adds the last arguments to a launch over pieces, and queues it.
     pub(super) fn run(&mut self, launch: Option<Launch>) -> Result<(), Error> {
         let launch = launch.map(|launch| self.sized(launch));
         self.queue(launch)
     }
 
-    /// Gives a launch over pieces the numbers that it takes last, and queues it together with all
-    /// other ranks' launches.
+    /// Adds the last arguments to a launch over pieces, and queues it co-scheduled with all other
+    /// ranks' launches.
     pub(super) fn run_beside(&mut self, launch: Option<Launch>) -> Result<(), Error> {
         let launch = launch.map(|launch| self.sized(launch));
         self.queue_beside(launch)
@@ -306,7 +306,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         Ok(())
     }
 
-    /// A launch over pieces with the numbers that it takes last.
+    /// Adds the last arguments to a launch over pieces.
     fn sized<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
         launch.arg(self.pieces.seq_len as i64).arg(self.reverse())
     }

@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Dim, s};
 
 use super::{Group, GroupRecurrence, Part, Rank, Split, Way};
-use crate::device::copying::{fetch, results, send, send_state};
+use crate::device::engine::{fetch, results, send, send_state};
 use crate::device::{BackwardOptions, Choice, ForwardOptions, Shape, Storage};
 use crate::{Element, Engine, Error, Gradients, Options, Outputs, validate};
 
 /// The copying wrapper around a [`GroupRecurrence`]: each rank's part of the arrays goes to its
-/// device, and results come back. For tests and for arrays at hand.
+/// device, and results come back. It is meant for tests and for arrays on the host.
 ///
 /// ```
 /// use linrec::device::{Device, Group, GroupEngine, Split};
@@ -37,12 +37,12 @@ pub struct GroupEngine<S> {
 }
 
 impl<S: Storage> GroupEngine<S> {
-    /// An engine over the ranks of a group, by the fastest kernels.
+    /// Makes an engine over the ranks of a group, by the fastest kernels.
     pub fn new(group: Group, split: Split) -> GroupEngine<S> {
         GroupEngine::by(group, split, Choice::Fastest)
     }
 
-    /// An engine by a kernel: see [`GroupRecurrence::by`].
+    /// Makes an engine by a kernel: see [`GroupRecurrence::by`].
     pub fn by(group: Group, split: Split, choice: impl Into<Choice>) -> GroupEngine<S> {
         let (choice, storage) = (choice.into(), PhantomData);
         let kind =
@@ -58,7 +58,7 @@ impl<S: Storage> GroupEngine<S> {
         GroupEngine { way, name, ..self }
     }
 
-    /// Cuts each sequence into so many pieces: see [`GroupRecurrence::with_pieces`].
+    /// Cuts each sequence into `pieces` pieces: see [`GroupRecurrence::with_pieces`].
     #[must_use]
     pub fn with_pieces(self, pieces: usize) -> Self {
         let name = format!("{} in {pieces}", self.name);
@@ -70,7 +70,7 @@ impl<S: Storage> GroupEngine<S> {
         &self.group
     }
 
-    /// What the engine takes, and how often it rounds.
+    /// Returns the shapes that the engine takes, and how often it rounds.
     #[cfg(feature = "contract")]
     pub fn domain(&self) -> crate::contract::Domain {
         use crate::contract::Domain;
@@ -163,25 +163,25 @@ impl<S: Storage> GroupEngine<S> {
     }
 }
 
-/// What a rank has computed.
+/// The results of a rank.
 struct Results<A, const N: usize> {
     part: Part,
     arrays: [Array2<A>; N],
-    /// Of each of its rows.
+    /// The final states or the gradients of the initial states, one for each of its rows.
     states: Vec<A>,
 }
 
-/// A rank's part of an array.
+/// Returns a rank's part of an array.
 fn of<'a, A>(array: ArrayView2<'a, A>, part: &Part) -> ArrayView2<'a, A> {
     array.slice_move(s![part.rows.clone(), part.steps.clone()])
 }
 
-/// The initial states of a rank's rows.
+/// Returns the initial states of a rank's rows.
 fn state_of<'a, A>(options: &'a Options<A>, part: &Part) -> Option<ArrayView1<'a, A>> {
     options.initial.as_ref().map(|initial| initial.slice(s![part.rows.clone()]))
 }
 
-/// An array and its states, for all parts.
+/// Allocates an array and its states for all parts.
 fn whole<A: Element>(
     operation: &'static str,
     (num_seqs, seq_len): (usize, usize),

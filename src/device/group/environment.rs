@@ -1,25 +1,29 @@
-//! Who this process is among those of a job, as what started it says.
+//! The rank of this process in a job, from the variables that the job's launcher sets.
+//!
+//! torchrun, Open MPI and SLURM have a variable each for the same number, and the first that is set
+//! counts. Nothing here is trusted: numbers have bounds, texts have a length, and an error names
+//! the variable. The tests are at the end of this file.
 
 use std::env;
 
-/// How long the text of a variable may be.
+/// The most characters of a variable's text.
 const MOST_CHARACTERS: usize = 1000;
 
-/// A process of a job, and where the first one of them is met.
+/// A process of a job, and where it meets the first one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct JobProcess {
     pub(super) rank: usize,
     pub(super) size: usize,
-    /// Which one it is of those on its host.
+    /// The number of this process among those on its host.
     pub(super) local: usize,
-    /// The host of rank 0, and the port at which it is met.
+    /// The host of rank 0, and the port at which it listens.
     pub(super) host: String,
     pub(super) port: u16,
     /// The job, if it has a name.
     pub(super) job: String,
 }
 
-/// Names of variables that say the same, of torchrun, Open MPI and SLURM in this order.
+/// The names of variables with the same number, of torchrun, Open MPI and SLURM in this order.
 struct Names {
     starter: &'static str,
     rank: &'static str,
@@ -52,32 +56,32 @@ const STARTERS: [Names; 3] = [
     },
 ];
 
-/// Whether this process says that it is one of a job's.
+/// True if the environment says that this process is one of a job.
 pub(super) fn is_started() -> bool {
     STARTERS.iter().any(|names| of_environment(names.rank).is_some())
 }
 
-/// A variable of this process that is not empty.
+/// Returns a variable of this process, if it is not empty.
 fn of_environment(name: &str) -> Option<String> {
     let value = env::var_os(name).filter(|value| !value.is_empty())?;
     Some(value.to_string_lossy().trim().to_owned())
 }
 
-/// The port that torch is met at where nobody says it, as torchrun has it.
+/// The default port of torch, as in torchrun.
 const PORT: u16 = 29_500;
 
-impl Place {
-    /// As the environment of this process says it.
+impl JobProcess {
+    /// Reads the environment of this process.
     ///
     /// # Errors
     ///
-    /// Which variable is missing or says what cannot be.
-    pub(super) fn of_environment() -> Result<Place, String> {
-        Place::read(of_environment)
+    /// Which variable is missing or has an impossible value.
+    pub(super) fn of_environment() -> Result<JobProcess, String> {
+        JobProcess::read(of_environment)
     }
 
-    /// From variables that `variable` reads.
-    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Place, String> {
+    /// Reads the variables through `variable`.
+    fn read(variable: impl Fn(&str) -> Option<String>) -> Result<JobProcess, String> {
         let Some(names) = STARTERS.iter().find(|names| variable(names.rank).is_some()) else {
             let names = STARTERS.map(|names| format!("{} ({})", names.rank, names.starter));
             return Err(format!(
@@ -100,7 +104,7 @@ impl Place {
         };
         let number = |name: &str| {
             let value = text(name)?;
-            // What is counted here is passed on in 32 bits.
+            // These counts are passed on in 32 bits.
             let number = value.parse::<u16>().map(usize::from);
             number.map_err(|_| format!("{name}={value} is no number of a process"))
         };
@@ -112,11 +116,11 @@ impl Place {
         let local = number(names.local)?;
         let (host, port) = meeting_point(&variable, size)?;
         let job = variable(names.job).unwrap_or_default();
-        Ok(Place { rank, size, local, host, port, job: job.chars().take(64).collect() })
+        Ok(JobProcess { rank, size, local, host, port, job: job.chars().take(64).collect() })
     }
 }
 
-/// Where rank 0 is met: one port behind that of torch, which may be in use.
+/// Returns the port of rank 0: one behind the port of torch, which may be in use.
 fn meeting_point(
     variable: impl Fn(&str) -> Option<String>,
     size: usize,
@@ -142,7 +146,7 @@ fn meeting_point(
     }
 }
 
-/// The first host of a list of SLURM's: `node[03-07,11],other`.
+/// Returns the first host of a list as SLURM writes it: `node[03-07,11],other`.
 fn first_host(list: &str) -> Option<String> {
     let end = list.find([',', '[']).unwrap_or(list.len());
     let (name, rest) = list.split_at(end);
@@ -160,12 +164,12 @@ fn first_host(list: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Place, String> {
+    fn read(variables: &[(&str, &str)]) -> Result<JobProcess, String> {
         let find = |name: &str| {
             let found = variables.iter().find(|variable| variable.0 == name);
             found.map(|variable| variable.1.to_owned())
         };
-        Place::read(find)
+        JobProcess::read(find)
     }
 
     const TORCHRUN: [(&str, &str); 5] = [
@@ -178,7 +182,7 @@ mod tests {
 
     #[test]
     fn each_starter_is_understood() {
-        let place = |host: &str, port, job: &str| Place {
+        let place = |host: &str, port, job: &str| JobProcess {
             rank: 5,
             size: 8,
             local: 1,

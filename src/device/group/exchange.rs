@@ -1,4 +1,4 @@
-//! What ranks can do with each other, whatever lies between them.
+//! The operations between ranks, over any kind of link.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use super::meeting::Seat;
 use crate::Error;
 use crate::device::Buffer;
 
-/// How many bytes ranks tell each other before they do something together.
+/// The length of the description that ranks compare before an operation, in bytes.
 pub(super) const TOLD_BYTES: usize = 224;
 
-/// What every rank says that it is about to do.
+/// The description of an operation that a rank is about to begin.
 pub(super) type Told = [u8; TOLD_BYTES];
 
-/// One rank's way to the others. Arrays are those of its own device, given as bytes.
+/// One rank's link to the others. Arrays are on its own device, and given as bytes.
 ///
-/// Work on the arrays that is queued before is done first. All of these return when they are over
-/// for this rank, or with an error at `until` at the latest; after an error every other rank gets
-/// one, too, from what it waits for and from whatever it asks for next.
+/// Work that was queued on the arrays before is done first. Every method returns when it is over
+/// for this rank, or with an error at `until` at the latest. After an error every other rank gets
+/// one, too, from the call that it waits in and from every later call.
 pub(super) trait Exchange: Debug + Send + Sync {
-    /// Every rank's array in all ranks, in the order of ranks: `all` is as many times as long as
-    /// `mine`.
+    /// Copies every rank's array to all ranks, in the order of ranks: `all` is as long as the
+    /// arrays of all ranks together.
     fn all_gather(
         &self,
         mine: &Buffer<u8>,
@@ -29,7 +29,7 @@ pub(super) trait Exchange: Debug + Send + Sync {
         until: Instant,
     ) -> Result<(), Error>;
 
-    /// The array of the rank `from` in all ranks; `is_mine` says whether that is this one.
+    /// Copies the array of the rank `from` to all ranks; `is_mine` is true on that rank.
     fn broadcast(
         &self,
         array: &mut Buffer<u8>,
@@ -38,7 +38,8 @@ pub(super) trait Exchange: Debug + Send + Sync {
         until: Instant,
     ) -> Result<(), Error>;
 
-    /// An array to one other rank, which receives it. `agreed` says that both know its length.
+    /// Sends an array to one other rank, which receives it. `agreed` is true if both know its
+    /// length.
     fn send(
         &self,
         array: &Buffer<u8>,
@@ -47,7 +48,7 @@ pub(super) trait Exchange: Debug + Send + Sync {
         until: Instant,
     ) -> Result<(), Error>;
 
-    /// What another rank sends.
+    /// Receives what another rank sends.
     fn receive(
         &self,
         array: &mut Buffer<u8>,
@@ -56,42 +57,42 @@ pub(super) trait Exchange: Debug + Send + Sync {
         until: Instant,
     ) -> Result<(), Error>;
 
-    /// The way for bytes of the host.
+    /// The link for bytes of the host.
     fn post(&self) -> &dyn Post;
 
-    /// Takes no further part; with a reason if something has gone wrong, which all others are told.
+    /// Takes no further part; with a reason after a failure, which all others get.
     fn leave(&self, why: Option<&str>);
 }
 
-/// One rank's way to the others for bytes of the host. How it ends is as [`Exchange`] says.
+/// One rank's link to the others for bytes of the host. Failures are as in [`Exchange`].
 pub(super) trait Post: Debug + Send + Sync {
-    /// Everybody's bytes, in the order of ranks; there need not be as many of each. `what` is for
+    /// Returns the bytes of every rank, in the order of ranks; lengths may differ. `what` is for
     /// messages.
     fn gather(&self, what: &str, mine: Vec<u8>, until: Instant) -> Result<Vec<Arc<[u8]>>, Error>;
 
-    /// Bytes for another rank, which need not fetch them at once.
+    /// Sends bytes to another rank, which need not fetch them at once.
     fn post(&self, to: usize, letter: Vec<u8>, until: Instant) -> Result<(), Error>;
 
-    /// What another rank has posted first, of what has not been fetched.
+    /// Returns the first bytes that another rank has posted and this rank has not fetched.
     fn fetch(&self, from: usize, until: Instant) -> Result<Vec<u8>, Error>;
 
-    /// Why nothing goes on any more, if a rank has failed.
+    /// Returns why a rank has failed, if one has.
     fn failure(&self, until: Instant) -> Option<String>;
 
-    /// The place among ranks of this program, if all ranks are here.
+    /// The seat among the ranks of this program, if all ranks are in it.
     fn seat(&self) -> Option<&Seat> {
         None
     }
 
-    /// Takes no further part; with a reason if something has gone wrong, which all others are told.
+    /// Takes no further part; with a reason after a failure, which all others get.
     fn leave(&self, why: Option<&str>);
 }
 
 impl dyn Post + '_ {
-    /// A few bytes of every rank, in the order of ranks.
+    /// Returns a few bytes of every rank, in the order of ranks.
     pub(super) fn tell(&self, mine: &Told, until: Instant) -> Result<Vec<Told>, Error> {
         let told = self.gather("meeting the other ranks", mine.to_vec(), until)?;
-        // What is no such text differs from every one of them.
+        // Bytes of another length become a text that differs from every description.
         Ok(told.iter().map(|bytes| Told::try_from(&**bytes).unwrap_or([0; TOLD_BYTES])).collect())
     }
 }

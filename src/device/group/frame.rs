@@ -1,14 +1,14 @@
-//! What ranks that are processes write to each other: requests of one rank, and the answers of
-//! rank 0.
+//! The messages between ranks in several processes: requests of one rank, and the answers of rank
+//! 0.
 //!
-//! Numbers are little-endian, of 64 bits; in front of bytes stands how many there are. Nothing is
-//! believed that is read: what is too long is refused before it is read, and room is made as bytes
-//! come.
+//! Numbers are little-endian and have 64 bits; bytes follow their length. Nothing that is read is
+//! trusted: a length that is too large is refused before the bytes are read, and memory grows only
+//! as bytes come. The tests are at the end of this file.
 
 use std::io::{self, Error, ErrorKind, Read, Write};
 use std::time::Duration;
 
-/// What a rank says first.
+/// A rank's introduction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) rank: usize,
@@ -16,7 +16,7 @@ pub(super) struct Hello {
     pub(super) job: String,
 }
 
-/// What a rank asks of rank 0; `within` is how long it waits.
+/// A request of a rank to rank 0; `within` is how long the rank waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Request {
     Gather {
@@ -33,27 +33,28 @@ pub(super) enum Request {
         from: usize,
         within: Duration,
     },
-    /// Whether a rank has failed.
+    /// Asks whether a rank has failed.
     Failure,
     Leave {
         why: Option<String>,
     },
 }
 
-/// What rank 0 answers.
+/// An answer of rank 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Done(Vec<Vec<u8>>),
     Refused(String),
 }
 
-/// With which a process that is none of ours hardly begins; the last is a version.
+/// The first bytes of an introduction, with which other programs hardly begin; the last is a
+/// version.
 const GREETING: [u8; 8] = *b"linrec\0\x01";
-/// A job's name, and a reason.
+/// The most bytes of a job's name, and of a reason.
 const MOST_OF_TEXT: u64 = 4096;
-/// An array, which goes through the host.
+/// The most bytes of an array that goes through the host.
 const MOST_OF_BYTES: u64 = 8 << 30;
-/// So many ranks have a part.
+/// The most ranks that have a part.
 const MOST_PARTS: u64 = 1 << 16;
 
 impl From<Result<Vec<Vec<u8>>, String>> for Answer {
@@ -184,12 +185,12 @@ fn put_bytes(frame: &mut Vec<u8>, bytes: &[u8]) {
     frame.extend_from_slice(bytes);
 }
 
-/// As much of a text as may be told.
+/// Returns as much of a text as may be sent.
 fn shortened(text: &str) -> &[u8] {
     &text.as_bytes()[..text.floor_char_boundary(MOST_OF_TEXT as usize)]
 }
 
-/// Rounded up, so that the other side does not give up before this one.
+/// Rounds a time up, so that the other side does not give up before this one.
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
@@ -208,7 +209,7 @@ fn size(from: &mut impl Read) -> io::Result<usize> {
     usize::try_from(number(from)?).map_err(|_| odd("too large a number"))
 }
 
-/// At most a century.
+/// Reads a time of at most a century.
 fn time(from: &mut impl Read) -> io::Result<Duration> {
     const CENTURY: u64 = 100 * 365 * 86_400 * 1000;
     number(from).map(|millis| Duration::from_millis(millis.min(CENTURY)))

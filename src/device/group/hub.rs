@@ -1,9 +1,9 @@
 //! Ranks that are processes, and meet at rank 0 over TCP.
 //!
-//! Rank 0 listens. Every other rank connects, says who it is, and asks: each request of it is done
-//! in rank 0's process, at the rank's [`Seat`] in the [`Meeting`] there, and answered. So processes
-//! meet as threads do, and a process that ends is a connection that ends: the others are told at
-//! once.
+//! Rank 0 listens. Every other rank connects, introduces itself, and sends requests. A thread of
+//! rank 0's process does each request at the rank's [`Seat`] in the [`Meeting`] there, and answers.
+//! So processes meet as threads do. A process that ends closes its connection, and the others get
+//! an error at once. The tests are at the end of this file, and `tests/suite/group/processes.rs`.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::environment::Place;
+use super::environment::JobProcess;
 use super::exchange::Post;
 use super::frame::{Answer, Hello, Request, read_hello, write_hello};
 use super::meeting::{Meeting, Seat};
@@ -20,52 +20,51 @@ use super::rank::label;
 use crate::Error;
 use crate::device::lock::lock;
 
-/// How long somebody who connects may take to say who it is.
+/// How long a process that connects may take to introduce itself.
 const HELLO: Duration = Duration::from_secs(5);
-/// How long to wait before one looks again.
+/// The pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How much longer than its deadline an answer of rank 0 may take.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long rank 0 waits for the others to end.
 const FAREWELL: Duration = Duration::from_secs(60);
-/// How long one looks again and again for what comes before one sleeps until then: to be woken
-/// takes some 50 microseconds, which is 3 % of a pass of 1.8 milliseconds. So long after a rank has
-/// asked for something, it mostly asks again.
+/// How long to spin before blocking. Waking a blocked thread takes some 50 microseconds, which is
+/// 3 % of a pass of 1.8 milliseconds, and a rank mostly sends its next request within this time.
 const BETWEEN_PASSES: Duration = Duration::from_millis(10);
-/// For more ranks than these nobody stays awake, as rank 0 has a thread for each.
+/// The most ranks for which anything spins, since rank 0 has a thread for each.
 const MOST_AWAKE: usize = 8;
 
-/// What the others are told of a rank that says nothing any more.
+/// The reason that the others get for a rank whose connection ended.
 const GONE: &str = "its process has ended, or cannot be reached any more";
 
 /// A rank's connection to rank 0.
 #[derive(Debug)]
 pub(super) struct Line {
     label: String,
-    /// How long it looks for an answer before it sleeps.
+    /// How long it spins for an answer before it blocks.
     awake: Duration,
     stream: Mutex<TcpStream>,
 }
 
-/// The place of rank 0, in whose process all others are answered: it ends last.
+/// The seat of rank 0, whose process answers all others: it ends last.
 #[derive(Debug)]
 struct Host {
     seat: Seat,
 }
 
-/// How long processes of a job of so many stay awake for each other: not at all where that would
-/// take cores from those who work, a process and a thread of rank 0 for each.
+/// Returns how long processes of a job of this size spin for each other: not at all if that takes
+/// cores from those that work, a process and a thread of rank 0 for each rank.
 fn awake(size: usize) -> Duration {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     if size <= MOST_AWAKE && cores >= 2 * size + 2 { BETWEEN_PASSES } else { Duration::ZERO }
 }
 
-/// A way to all other processes of a job, once all of them are there.
+/// Connects to all other processes of a job, once all of them are there.
 ///
 /// # Errors
 ///
 /// If they do not all come in time, or do not belong together; the message names the variables.
-pub(super) fn meet(place: &Place, until: Instant) -> Result<Box<dyn Post>, Error> {
+pub(super) fn meet(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, Error> {
     let met: Result<Box<dyn Post>, String> = match (place.rank, place.size) {
         (_, 1) => alone(),
         (0, _) => receive_all(place, until),
@@ -79,12 +78,12 @@ fn alone() -> Result<Box<dyn Post>, String> {
     Ok(Box::new(seat))
 }
 
-/// What is said of where ranks meet.
-fn there(place: &Place) -> String {
+/// Returns where ranks meet, for messages.
+fn there(place: &JobProcess) -> String {
     format!("{}:{} (MASTER_ADDR, MASTER_PORT + 1)", place.host, place.port)
 }
 
-fn addresses(place: &Place) -> Result<Vec<SocketAddr>, String> {
+fn addresses(place: &JobProcess) -> Result<Vec<SocketAddr>, String> {
     let found = (place.host.as_str(), place.port).to_socket_addrs();
     let found = found.map_err(|error| format!("no address for {}: {error}", there(place)))?;
     Ok(found.collect())
@@ -92,7 +91,7 @@ fn addresses(place: &Place) -> Result<Vec<SocketAddr>, String> {
 
 // Rank 0.
 
-fn receive_all(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
+fn receive_all(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, String> {
     let listener = listen(place)?;
     listener.set_nonblocking(true).map_err(|error| failed(place, &error))?;
     let awake = awake(place.size);
@@ -163,9 +162,9 @@ impl Post for Host {
     }
 }
 
-/// At the addresses of this host that others are told, or at all where these are not this host's
-/// own.
-fn listen(place: &Place) -> Result<TcpListener, String> {
+/// Listens at the addresses that the other ranks have for this host, or at all addresses if these
+/// are not its own.
+fn listen(place: &JobProcess) -> Result<TcpListener, String> {
     let own = addresses(place)?;
     let bound = TcpListener::bind(&own[..]);
     let bound = bound.or_else(|error| match error.kind() {
@@ -176,20 +175,20 @@ fn listen(place: &Place) -> Result<TcpListener, String> {
     bound.map_err(|error| failed(place, &error))
 }
 
-fn failed(place: &Place, error: &io::Error) -> String {
+fn failed(place: &JobProcess, error: &io::Error) -> String {
     format!("listening at {} failed: {error}", there(place))
 }
 
-/// Whether a listener goes on after it: nobody was there, or went away again.
+/// True if a listener goes on after the error: no process was there, or it went away again.
 fn is_momentary(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, WouldBlock};
     [WouldBlock, Interrupted, ConnectionAborted, ConnectionReset].contains(&error.kind())
 }
 
-/// Hears who somebody is, on a thread of its own: who says nothing keeps nobody waiting.
+/// Reads an introduction on another thread, so that a silent process delays no other.
 fn greet(mut stream: TcpStream, come: mpsc::Sender<(TcpStream, Hello)>) {
     let greeting = thread::Builder::new().name(String::from("a greeting"));
-    // Without a thread the connection is closed, and whoever it was comes again.
+    // Without a thread the connection is closed, and the process connects again.
     drop(greeting.spawn(move || {
         let heard = stream.set_nonblocking(false).and_then(|()| {
             stream.set_read_timeout(Some(HELLO))?;
@@ -203,15 +202,15 @@ fn greet(mut stream: TcpStream, come: mpsc::Sender<(TcpStream, Hello)>) {
     }));
 }
 
-/// Why somebody is not let in.
+/// Why a process is not let in.
 enum Refusal {
-    /// It is of another job: nothing to us.
+    /// It belongs to another job, and is ignored.
     Stranger(String),
-    /// It is one of us, and something is wrong.
+    /// It belongs to this job, and something is wrong.
     Ours(String),
 }
 
-fn admit(place: &Place, waiting: &mut [Option<Seat>], hello: &Hello) -> Result<Seat, Refusal> {
+fn admit(place: &JobProcess, waiting: &mut [Option<Seat>], hello: &Hello) -> Result<Seat, Refusal> {
     if hello.job != place.job {
         let why = format!("rank 0 at {} is of another job", there(place));
         return Err(Refusal::Stranger(why));
@@ -233,7 +232,7 @@ fn answer(mut stream: TcpStream, answer: Result<Vec<u8>, &str>) -> io::Result<Tc
     Ok(stream)
 }
 
-/// Does what a rank asks for, until it ends.
+/// Does a rank's requests until it ends.
 fn serve(mut stream: TcpStream, seat: &Seat, awake: Duration) {
     let untimed = stream.set_read_timeout(None).and_then(|()| stream.set_write_timeout(None));
     let mut has_left = false;
@@ -269,7 +268,7 @@ fn serve(mut stream: TcpStream, seat: &Seat, awake: Duration) {
     }
 }
 
-/// Waits until something has come, or so much time is over.
+/// Waits until bytes have come, or the time is over.
 fn stay_awake(stream: &TcpStream, time: Duration) -> io::Result<()> {
     if time.is_zero() {
         return Ok(());
@@ -280,7 +279,7 @@ fn stay_awake(stream: &TcpStream, time: Duration) -> io::Result<()> {
         match stream.peek(&mut [0]) {
             Err(error)
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-            // An error is told once.
+            // An error is sent once.
             seen => break seen.map(drop),
         }
         if begun.elapsed() >= time {
@@ -292,7 +291,7 @@ fn stay_awake(stream: &TcpStream, time: Duration) -> io::Result<()> {
     seen
 }
 
-/// What an error says, without the rank in front, which the other side knows.
+/// Returns an error's text without the rank in front, which the other side knows.
 fn message(error: &Error) -> String {
     match error {
         Error::Device { message, .. } => message.clone(),
@@ -302,7 +301,7 @@ fn message(error: &Error) -> String {
 
 // All others.
 
-fn call(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
+fn call(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, String> {
     let mut stream = connect(place, until)?;
     let lost = |error: io::Error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
@@ -326,16 +325,16 @@ fn call(place: &Place, until: Instant) -> Result<Box<dyn Post>, String> {
     }
 }
 
-/// At least a moment: a timeout of zero is none.
+/// Returns at least a moment, since a timeout of zero means none.
 fn remaining(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1))
 }
 
-/// Rank 0 may begin later than this one.
-fn connect(place: &Place, until: Instant) -> Result<TcpStream, String> {
+/// Connects to rank 0, which may begin later than this rank.
+fn connect(place: &JobProcess, until: Instant) -> Result<TcpStream, String> {
     loop {
         let mut refusal = format!("no address for {}", there(place));
-        // The name may be known later, too.
+        // The host's name may be known later, too.
         match addresses(place) {
             Ok(addresses) => {
                 for address in addresses {
@@ -368,7 +367,7 @@ impl Line {
             Ok(Answer::Done(parts)) => Ok(parts),
             Ok(Answer::Refused(why)) => Err(Error::device(&self.label, why)),
             Err(error) => {
-                // What comes later would be taken for the answer to something else.
+                // A later answer would be taken for the answer to another request.
                 let _ = stream.shutdown(std::net::Shutdown::Both);
                 let message = format!("rank 0 has ended, or cannot be reached any more: {error}");
                 Err(Error::device(&self.label, message))
@@ -403,7 +402,7 @@ impl Post for Line {
 
     fn leave(&self, why: Option<&str>) {
         let request = Request::Leave { why: why.map(str::to_owned) };
-        // Whoever leaves does not ask what becomes of it.
+        // A rank that leaves does not wait for the outcome.
         drop(self.ask(&request, Instant::now() + GRACE));
     }
 }
@@ -420,8 +419,7 @@ mod tests {
         (here, listener.accept().unwrap().0)
     }
 
-    /// Whether something comes at once, later than one is awake, or never, as the other end is
-    /// closed.
+    /// Bytes come at once, or after the time of spinning, or never because the other end is closed.
     #[test]
     fn what_comes_is_read_whenever_it_comes() {
         let (mut here, mut there) = both_ends();

@@ -9,28 +9,28 @@ use crate::kernels::{ElementType, program};
 /// The file with the kernels.
 const SOURCE: &str = "linrec_pieces.cu";
 
-/// Those for one type of elements, loaded when they are first needed.
+/// The kernels for one type of elements, loaded when they are first needed.
 #[derive(Debug, Default)]
 pub(super) struct Kernels(OnceLock<Loaded>);
 
 #[derive(Debug)]
 pub(super) struct Loaded {
-    /// What each piece does to the state; or, told by mail, what comes behind it, where its tail
-    /// says that.
+    /// Computes each piece's transition; or publishes the state behind it by mail, if its tail
+    /// determines it.
     pub(super) ends: OverPieces,
-    /// From that to the state before each piece.
+    /// Computes the state before each piece from the transitions.
     pub(super) states: Function,
-    /// One of several numbers of each row.
+    /// Picks one of several numbers of each row.
     pub(super) column: Function,
-    /// The outputs of each piece, whose states are handed on by mailboxes.
+    /// Computes the outputs of each piece, with states by mail.
     pub(super) forward: OverPieces,
-    /// The gradient of each piece.
+    /// Computes the gradient of each piece.
     pub(super) backward: OverPieces,
-    /// The gradient of each piece, which is handed on by mailboxes.
+    /// Computes the gradient of each piece, with states by mail.
     pub(super) backward_by_mail: OverPieces,
-    /// The last output of each piece.
+    /// Copies the last output of each piece.
     pub(super) lasts: Function,
-    /// The output before each stretch, by mail from the rank that has it.
+    /// Fetches the output before each stretch by mail from the rank that has it.
     pub(super) previous: Function,
 }
 
@@ -42,15 +42,15 @@ pub(super) struct OverPieces {
 }
 
 impl OverPieces {
-    /// A launch over so many pieces; `None` if there are none.
+    /// Begins a launch over `pieces` pieces; `None` for 0.
     pub(super) fn launch(&self, pieces: usize) -> Option<Launch<'_>> {
         launch(&self.function, pieces, self.threads)
     }
 }
 
-/// So many blocks of so many threads; `None` if there are none.
+/// Begins a launch of `blocks` blocks of `threads` threads; `None` for no blocks.
 pub(super) fn launch(function: &Function, blocks: usize, threads: u32) -> Option<Launch<'_>> {
-    // More blocks than a number holds are more than any grid has: the launch says so.
+    // More blocks than a number holds are more than any grid has: the launch is refused.
     let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
     (blocks > 0).then(|| function.launch(blocks, threads))
 }
@@ -69,7 +69,7 @@ impl Loaded {
     fn load(device: &Device, element: ElementType) -> Result<Loaded, Error> {
         let wide = element.accumulator();
         let of_pieces = module(device, element)?;
-        // Those over states are with the type that is computed with.
+        // Kernels over states take the type that kernels compute with.
         let of_states = if wide == element { of_pieces.clone() } else { module(device, wide)? };
         let sized = |(entry, threads): &(String, u32)| {
             Ok::<_, Error>(OverPieces { function: of_pieces.function(entry)?, threads: *threads })
@@ -90,14 +90,14 @@ impl Loaded {
     }
 }
 
-/// Those with a block for each piece, and how many threads it has.
+/// Returns the kernels with a block for each piece, and the threads of a block.
 ///
-/// Blocks that hand a state on by mail are so large that an SM has one: the next rank begins when
-/// as many sequences as there are blocks have gone through. Numbers of 16 bits take twice the
-/// registers. The others have tiles of 8 KiB, as pieces may be as short, and of a piece whose
-/// coefficients fade one or two tiles are read. (On an H100 the gradients of 2^28 steps take 2.18
-/// ms in pieces of 1024 steps, and 1.83 in pieces of 16,384; in large blocks 6.85 and 1.79:
-/// `sizes.csv` in `chapters/17-several-gpus/results/h100/tables.json`.)
+/// Blocks that send a state by mail are so large that an SM holds one: the next rank begins when as
+/// many sequences as there are blocks have gone through. Numbers of 16 bits take twice the
+/// registers. The other kernels have tiles of 8 KiB, because pieces may be that short, and because
+/// one or two tiles are read of a piece whose coefficients fade. (On an H100 the gradients of 2^28
+/// steps take 2.18 ms in pieces of 1024 steps, and 1.83 in pieces of 16,384; in large blocks 6.85
+/// and 1.79: `sizes.csv` in `chapters/17-several-gpus/results/h100/tables.json`.)
 fn over_pieces(element: ElementType) -> [(String, u32); 4] {
     let (stored, vectors) = (element.cuda_name(), if element.bytes() == 2 { 2 } else { 4 });
     let sized = |name, vectors: u32, threads: u32, more| {
@@ -116,7 +116,7 @@ fn over_rows(element: ElementType) -> [String; 2] {
     ["lasts", "previous"].map(|name| format!("linrec_piece_{name}<{stored}>"))
 }
 
-/// Threads of a block that goes over the pieces of a row, at most.
+/// The most threads of a block that goes over the pieces of a row.
 pub(super) const MOST_THREADS: usize = 512;
 
 fn over_states(element: ElementType) -> [String; 2] {
@@ -125,7 +125,7 @@ fn over_states(element: ElementType) -> [String; 2] {
     [format!("linrec_piece_states<{name}, {MOST_THREADS}>"), column]
 }
 
-/// The kernels of one type, as they are shipped.
+/// Returns the shipped kernels of one type.
 fn module(device: &Device, element: ElementType) -> Result<Module, Error> {
     let mut entries = over_pieces(element).map(|(entry, _)| entry).to_vec();
     entries.extend(over_rows(element));

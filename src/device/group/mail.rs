@@ -1,10 +1,11 @@
-//! Rows that are cut, each read once: blocks take states from mailboxes and put them into those of
-//! the next rank.
+//! Rows that are cut into stretches, each read once: blocks take states from mailboxes of their
+//! rank and put states into mailboxes of the next rank.
 //!
-//! A rank has a mailbox for each row in its own memory, which the others reach. All ranks' launches
-//! are under way at the same time. Of many rows each has a block, which waits for the mail of its
-//! row, and for nothing else. Few rows are shared by all blocks, one after the other, by the waves
-//! kernels, which take the state before a row from its mail.
+//! A rank has a mailbox for each row in its own memory, which the others reach. The launches of all
+//! ranks are in flight at the same time. If there are many rows, each has a block, which waits for
+//! the mail of its row alone. If there are few, all blocks share one row after the other by the
+//! waves kernels, which take the state before a row from its mail. The tests are
+//! `tests/suite/group/recurrence.rs`, which hold every way to the contract.
 
 use std::sync::{Mutex, OnceLock};
 
@@ -22,7 +23,7 @@ use crate::device::{
 };
 use crate::kernels::KernelChoice;
 
-/// Bytes of a mailbox: `Mailbox` of `kernels/mail.cuh`.
+/// The bytes of a mailbox: `Mailbox` of `kernels/mail.cuh`.
 const BOX_BYTES: usize = 128;
 
 /// The mailboxes of all ranks, as one rank has them.
@@ -32,24 +33,24 @@ pub(super) struct Boxes(Mutex<Option<All>>);
 #[derive(Debug)]
 struct All {
     rows: usize,
-    /// The number of the last pass that they were used for.
+    /// The number of the last pass that used them.
     epoch: u32,
     all: Vec<Buffer<u8>>,
 }
 
-/// From which rank mail comes, and to which one it goes.
+/// The rank that mail comes from, and the rank that it goes to.
 type Ways = (Option<usize>, Option<usize>);
 
 impl Boxes {
-    /// Of how many rows there are boxes, and the number of the last pass. Ranks agree on it: where
-    /// one has failed alone, its next pass would take mail of another one.
+    /// The number of rows that have mailboxes, and the number of the last pass. Ranks compare both:
+    /// after a rank has failed alone, its next pass would take the mail of another pass.
     pub(super) fn state(&self) -> (usize, u32) {
         lock(&self.0).as_ref().map_or((0, 0), |boxes| (boxes.rows, boxes.epoch))
     }
 
-    /// Those for a pass over so many rows: by which states come from one neighbour and go to the
-    /// other, and by which the last outputs do. All ranks call this with the same number and way,
-    /// and none of them has a pass under way.
+    /// Returns the mailboxes for a pass over `rows` rows: one pair for the states from one
+    /// neighbour and to the other, and one pair for the last outputs. All ranks call this with the
+    /// same number and way, and none of them has a pass in flight.
     pub(super) fn take(
         &self,
         rank: &Rank,
@@ -76,7 +77,7 @@ impl Boxes {
 }
 
 impl All {
-    /// Those of a kind, 0 or 1.
+    /// Returns the mailboxes of a kind, 0 or 1.
     fn of(&self, rank: &Rank, (before, behind): Ways, kind: usize) -> Result<Mail, Error> {
         let len = self.rows * BOX_BYTES;
         let of = |rank: usize| self.all[rank].slice(kind * len..(kind + 1) * len);
@@ -88,7 +89,7 @@ impl All {
     }
 }
 
-/// The waves kernels that ranks share sequences by, if no other was named.
+/// The waves kernels by which ranks share sequences, unless another kernel was named.
 #[derive(Debug)]
 pub(super) struct Shared<S>(OnceLock<Recurrence<S>>);
 
@@ -98,20 +99,20 @@ impl<S> Default for Shared<S> {
     }
 }
 
-/// From so many sequences on, and up to so many steps of each on a rank, each has a block of its
-/// own. Else all blocks of a rank share each of them: the next rank then begins when the first
-/// sequence has gone through, and not as many as there are blocks.
+/// The least number of sequences, and the most steps of each on a rank, for which each sequence has
+/// one block. Otherwise all blocks of a rank share each sequence: the next rank then begins when
+/// one sequence has gone through, instead of as many as there are blocks.
 const MANY: usize = 20 * 132;
 const LONG: usize = 1 << 18;
 
-/// Whether each sequence has a block of its own on each rank, of which one has so many steps of it.
+/// True if each sequence has one block on each rank, for this number of steps on a rank.
 pub(super) fn has_blocks_of_their_own(num_seqs: usize, stretch_len: usize) -> bool {
     num_seqs >= MANY && stretch_len < LONG
 }
 
 impl<S: Storage> Shared<S> {
-    /// The kernel by which all blocks share each sequence, if that is how these are computed: by
-    /// one that was named, or else by shape.
+    /// Returns the kernel by which all blocks share each sequence, if these sequences are computed
+    /// so: the named kernel, or one by shape.
     fn of<'a>(
         &'a self,
         recurrence: &'a Recurrence<S>,
@@ -138,7 +139,7 @@ impl<S: Storage> Shared<S> {
 }
 
 impl<A: Storage<Accum = A>> Call<'_, A> {
-    /// Computes by a kernel whose blocks share each sequence, beside the other ranks.
+    /// Computes by a kernel whose blocks share each sequence, co-scheduled with the other ranks.
     fn share(
         &mut self,
         mail: &mut Mail,
@@ -150,8 +151,9 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
         Ok(())
     }
 
-    /// Tells the next rank what comes behind this one's stretches, where their last `tail` steps
-    /// say it. Of the gradient, inputs are those of its recurrence, and there are outputs.
+    /// Publishes to the next rank the state behind this rank's stretches, if their last `tail`
+    /// steps determine it. For the gradient, the inputs are those of its recurrence, and there are
+    /// outputs.
     fn tell_tails<S: Storage<Accum = A>>(
         &mut self,
         (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, Option<&Buffer<S>>),
@@ -165,15 +167,15 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
         self.run_with_mail(launch.map(|launch| launch.arg(tail as i64)), mail)
     }
 
-    /// Runs a launch over the stretches beside the other ranks', which takes mail.
+    /// Runs a launch that takes mail over the stretches, co-scheduled with the other ranks'.
     fn run_with_mail(&mut self, launch: Option<Launch>, mail: &mut Mail) -> Result<(), Error> {
         self.run_beside(launch.map(|launch| launch.with_mail(mail)))
     }
 }
 
 impl<S: Storage> Cut<S> {
-    /// The outputs of this rank's stretch of each row. A look over the last steps of each comes
-    /// first, if the way looks.
+    /// Computes the outputs of this rank's stretch of each row, after a look over the last steps of
+    /// each if the way looks.
     pub(super) fn forward_by_mail(
         &self,
         rank: &Rank,
@@ -215,7 +217,7 @@ impl<S: Storage> Cut<S> {
         Ok(call.launched)
     }
 
-    /// The gradients of this rank's stretch of each row, which flow the other way.
+    /// Computes the gradients of this rank's stretch of each row, which flow the other way.
     pub(super) fn backward_by_mail(
         &self,
         rank: &Rank,
@@ -231,7 +233,7 @@ impl<S: Storage> Cut<S> {
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
         let [mut mail, mut lasts] = self.mail(&call, way, true)?;
-        // First what waits for nobody.
+        // First the work that waits for no other rank.
         call.tell_tails((d_outputs, coeffs, Some(outputs)), way.tail(cutting), &mut mail)?;
         let mut known = call.room(1)?;
         let launch = call.each_row(&call.kernels.previous);

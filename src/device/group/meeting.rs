@@ -1,4 +1,9 @@
 //! Ranks that are threads of one program, and meet in its memory.
+//!
+//! One lock guards what ranks exchange, and a condition variable wakes those that wait. A rank that
+//! waits spins first, because the others mostly come within microseconds. A failure, or a rank that
+//! leaves while others wait for it, wakes all of them with the reason. The tests are
+//! `tests/suite/group`, with emulated devices.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -14,38 +19,37 @@ use crate::device::launch::Recorded;
 use crate::device::lock::lock;
 use crate::device::{Buffer, Launch, Launched};
 
-/// How long a rank looks again and again before it sleeps, if nobody says it. Ranks mostly come
-/// within microseconds of each other, and to wake one that sleeps takes longer than a pass over a
-/// short stretch.
+/// How long a rank at least spins before it sleeps. Ranks mostly come within microseconds of each
+/// other, and waking a thread takes longer than a pass over a short stretch.
 const AT_LEAST: Duration = Duration::from_micros(50);
 
-/// Where the ranks of one computation meet.
+/// The memory in which the ranks of one computation meet.
 #[derive(Debug)]
 pub(super) struct Meeting {
     size: usize,
-    /// How long a rank looks again and again before it sleeps.
+    /// How long a rank spins before it sleeps.
     awake: Duration,
     state: Mutex<State>,
-    /// Something of the state is another than before.
+    /// Signals a change of the state.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why nothing goes on.
+    /// Why the ranks cannot go on.
     failed: Option<String>,
     /// The ranks that take no further part.
     left: Vec<usize>,
-    /// What all ranks put together, one time after the other, as long as somebody has not read it;
-    /// and the number of the first that is still here.
+    /// The rounds of bytes that all ranks put together and that some rank has not read yet, and the
+    /// number of the first of them.
     rounds: VecDeque<Round>,
     first_round: u64,
-    /// What ranks give each other to use, by rank: only for a moment, in which all of them look.
+    /// The arrays that ranks lend each other, by rank: only until all of them have looked.
     lent: BTreeMap<usize, Buffer<u8>>,
-    /// Launches that are to run side by side, and what became of them.
+    /// Launches that are to run side by side, and their outcomes.
     launches: BTreeMap<usize, Recorded>,
     launched: BTreeMap<usize, Result<Launched, Error>>,
-    /// What has been sent and not been received, by sender and receiver.
+    /// Bytes that were sent and not received, by sender and receiver.
     letters: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
 }
 
@@ -55,18 +59,18 @@ struct Round {
     unread: usize,
 }
 
-/// The place of one rank.
+/// One rank's access to a meeting.
 #[derive(Debug)]
 pub(super) struct Seat {
     meeting: Arc<Meeting>,
     rank: usize,
-    /// How many times it has put something together with the others.
+    /// The number of rounds that it has taken part in.
     rounds: AtomicU64,
 }
 
 impl Meeting {
-    /// A place for each of so many ranks, who stay awake for so long when they wait, or a little at
-    /// least.
+    /// Makes a seat for each of the ranks, which spin for this time when they wait, or for a short
+    /// time at least.
     pub(super) fn seats(size: usize, awake: Duration) -> Vec<Seat> {
         let (state, awake) = (Mutex::default(), awake.max(AT_LEAST));
         let meeting = Arc::new(Meeting { size, awake, state, changed: Condvar::new() });
@@ -76,7 +80,7 @@ impl Meeting {
 }
 
 impl Meeting {
-    /// What has been sent and not received, in a sentence.
+    /// Returns what was sent and not received, in a sentence.
     pub(super) fn unread(&self) -> Option<String> {
         let state = lock(&self.state);
         let mut unread = state.letters.iter().filter(|(_, letters)| !letters.is_empty());
@@ -89,7 +93,7 @@ impl Meeting {
 }
 
 impl State {
-    /// The round with this number, begun if it was not.
+    /// Returns the round with this number, and begins it if necessary.
     fn round(&mut self, number: u64, size: usize) -> Option<&mut Round> {
         let index = usize::try_from(number.checked_sub(self.first_round)?).ok()?;
         while self.rounds.len() <= index {
@@ -98,7 +102,7 @@ impl State {
         self.rounds.get_mut(index)
     }
 
-    /// Takes what there is in a round if everybody's is there, or says whose is not.
+    /// Takes the bytes of a round if all ranks have put theirs, or returns the ranks that have not.
     fn take(&mut self, number: u64, size: usize) -> Result<Vec<Arc<[u8]>>, Vec<usize>> {
         let Some(round) = self.round(number, size) else { return Err(Vec::new()) };
         let parts: Vec<_> = round.parts.iter().flatten().cloned().collect();
@@ -116,7 +120,7 @@ impl State {
 }
 
 impl Seat {
-    /// Where it is a place at.
+    /// The meeting that it belongs to.
     pub(super) fn meeting(&self) -> Arc<Meeting> {
         self.meeting.clone()
     }
@@ -125,12 +129,12 @@ impl Seat {
         Error::device(label(self.rank, self.meeting.size), message)
     }
 
-    /// Waits until `ready` gives something; it says which ranks are waited for if not.
+    /// Waits until `ready` returns a value; until then it returns the missing ranks.
     ///
     /// # Errors
     ///
-    /// If another rank has failed, if one that is waited for has left, or if the time is over,
-    /// which ends the others' waiting as well.
+    /// If another rank has failed, if a missing rank has left, or if the time is over, which ends
+    /// the others' waiting as well.
     fn wait<R>(
         &self,
         what: &str,
@@ -140,8 +144,8 @@ impl Seat {
         let begun = Instant::now();
         let mut state = lock(&self.meeting.state);
         loop {
-            // What is all there counts, even if a rank has failed since: so all ranks see the same
-            // of it.
+            // A complete round counts even if a rank has failed since, so that all ranks see the
+            // same outcome.
             let missing = match ready(&mut state) {
                 Ok(result) => {
                     self.meeting.changed.notify_all();
@@ -179,19 +183,19 @@ impl Seat {
 }
 
 impl Seat {
-    /// An array of every rank, in the order of ranks: not copies, but the arrays.
+    /// Returns the arrays themselves of all ranks, in the order of ranks.
     pub(super) fn share(&self, mine: Buffer<u8>, until: Instant) -> Result<Vec<Buffer<u8>>, Error> {
         let what = "sharing arrays";
         lock(&self.meeting.state).lent.insert(self.rank, mine);
         self.gather(what, Vec::new(), until)?;
         let all: Result<_, _> =
             lock(&self.meeting.state).lent.values().map(|array| array.slice(..)).collect();
-        // Nobody puts another one in its place before all have looked.
+        // No rank replaces its array before all have looked.
         self.gather(what, Vec::new(), until)?;
         all
     }
 
-    /// Runs the launches of all ranks side by side: rank 0 does, on its thread.
+    /// Runs the launches of all ranks side by side, on the thread of rank 0.
     pub(super) fn run_side_by_side(
         &self,
         launch: Recorded,
@@ -245,7 +249,7 @@ impl Post for Seat {
 
     fn post(&self, to: usize, letter: Vec<u8>, until: Instant) -> Result<(), Error> {
         let mut letter = Some(letter);
-        // Nobody has to wait for the receiver: what is sent lies here until then.
+        // The sender does not wait for the receiver: the bytes stay here until then.
         self.wait("send", until, |state| {
             if state.failed.is_some() || state.left.contains(&to) {
                 return Err(vec![to]);

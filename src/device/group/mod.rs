@@ -2,6 +2,9 @@
 //!
 //! A [`Group`] is the ranks of a computation, one for each device, and [`Group::run`] does each
 //! rank's work. [`GroupRecurrence`] is the recurrence whose sequences are [split](Split) over them.
+//! This file makes groups: of the devices of this program, or of one device for each process. It
+//! also starts a thread for each rank and ends the work of all ranks if one fails. The tests are
+//! `tests/suite/group`, with emulated devices, processes, an NCCL that fails on purpose, and GPUs.
 
 mod by_host;
 mod by_nccl;
@@ -34,13 +37,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::cuda::{Communicator, nccl_is_declined};
+use super::Device;
+use super::backend::Communicator;
 use super::lock::lock;
-use super::{Device, emulator};
 use crate::Error;
 use by_host::ByHost;
 use by_nccl::ByNccl;
-use environment::Place;
+use environment::JobProcess;
 use exchange::Exchange;
 use meeting::{Meeting, Seat};
 
@@ -55,8 +58,9 @@ use meeting::{Meeting, Seat};
 /// let parts = group.run(|rank| {
 ///     let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
 ///     let len = recurrence.part(shape)?.len();
-///     let (inputs, coeffs) = (rank.device().upload(&vec![1.0; len])?, rank.device().upload(&vec![1.0; len])?);
-///     let mut outputs = rank.device().allocate(len)?;
+///     let (device, ones) = (rank.device(), vec![1.0; len]);
+///     let (inputs, coeffs) = (device.upload(&ones)?, device.upload(&ones)?);
+///     let mut outputs = device.allocate(len)?;
 ///     recurrence.forward_into(&inputs, &coeffs, &mut outputs, shape, ForwardOptions::default())?;
 ///     outputs.download()
 /// })?;
@@ -64,36 +68,36 @@ use meeting::{Meeting, Seat};
 /// # Ok::<(), linrec::Error>(())
 /// ```
 ///
-/// # What ends, and how
+/// # Failures
 ///
-/// A rank whose work gives an error or panics, one that comes to its end while others wait for it,
-/// or does something else than they do, ends the work of all: whatever another one waits for is an
-/// error, which says why. Nobody waits longer than the [deadline](Group::with_deadline) for another
-/// rank. Where all ranks are in one program, an array that was sent and that nobody has received
-/// when all have ended is an error, too.
+/// A rank ends the work of all ranks if its work returns an error or panics, if it ends while other
+/// ranks wait for it, or if it calls another operation than they do: whatever another rank waits
+/// for is then an error, which says why. No rank waits longer than the
+/// [deadline](Group::with_deadline) for another one. If all ranks are in one program, an array that
+/// was sent and that no rank has received when all have ended is an error, too.
 #[derive(Debug)]
 pub struct Group {
     members: Members,
     deadline: Duration,
 }
 
-/// Where the ranks are.
+/// The processes that the ranks are in.
 #[derive(Debug)]
 enum Members {
-    /// All in this program, one for each device.
+    /// All ranks are in this program, one for each device.
     Here(Vec<Device>),
     /// The same, on GPUs that exchange arrays by NCCL.
     Linked(Linked),
-    /// One in this process.
+    /// One rank is in this process.
     One(Member),
 }
 
-/// GPUs with a communicator each.
+/// GPUs, and a communicator for each.
 #[derive(Debug)]
 struct Linked {
     devices: Vec<Device>,
-    communicators: Vec<Arc<Communicator>>,
-    /// One run at a time: what two do at once would meet.
+    communicators: Vec<Arc<dyn Communicator>>,
+    /// Locked during a run: the messages of two runs at once would mix.
     running: Mutex<()>,
 }
 
@@ -103,7 +107,7 @@ struct Member {
     rank: usize,
     size: usize,
     device: Device,
-    /// For every run: what has failed once stays so.
+    /// It serves every run, so that a failure lasts.
     exchange: Arc<dyn Exchange>,
 }
 
@@ -114,25 +118,26 @@ impl Drop for Member {
 }
 
 impl Group {
-    /// How long ranks wait for each other, unless [`Group::with_deadline`] says something else.
+    /// How long ranks wait for each other, unless [`Group::with_deadline`] changes it.
     pub const DEADLINE: Duration = Duration::from_secs(60);
 
-    /// All ranks in this program, one for each of the devices: emulated ones
+    /// Makes a group of ranks in this program, one for each device: emulated devices
     /// ([`Device::emulated`]), or GPUs, which exchange arrays by NCCL.
     ///
-    /// NCCL is looked for when it is first needed, in version 2.14 or newer: the file that
-    /// `LINREC_NCCL` names, or `libnccl.so.2` where the system's linker finds it, or that of an
+    /// NCCL, in version 2.14 or newer, is looked for when it is first needed: the file that
+    /// `LINREC_NCCL` names, or `libnccl.so.2` where the system's linker finds it, or the file of an
     /// active Python environment. It takes seconds to begin. With `LINREC_NCCL=none` arrays go
-    /// through the memory of the host instead, as by [`Group::through_host`]. Of a group on GPUs,
-    /// once something has failed in a run, nothing can be used any more.
+    /// through the memory of the host instead, as by [`Group::through_host`]. Once something has
+    /// failed in a run on GPUs, the group cannot be used any more.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if there is no device, if some are emulated and others not, or if a
-    /// GPU is given twice; [`Error::Device`] if there is no NCCL, with the way out, or if it fails.
+    /// [`Error::Unsupported`] if `devices` is empty, if some are emulated and others not, or if a
+    /// GPU is given twice; [`Error::Device`] if NCCL is missing, with the way out, or if it fails.
     pub fn from_devices(devices: &[Device]) -> Result<Group, Error> {
         let emulated = devices.iter().filter(|device| device.is_simt()).count();
-        if devices.len() < 2 || emulated == devices.len() || nccl_is_declined() {
+        let takes_nccl = devices.iter().any(|device| device.backend.takes_nccl());
+        if devices.len() < 2 || !takes_nccl {
             return Group::through_host(devices);
         }
         let repeated =
@@ -151,13 +156,13 @@ impl Group {
         Ok(Group { members: Members::Linked(linked), deadline: Group::DEADLINE })
     }
 
-    /// All ranks in this program, one for each of the devices, whatever they are. What ranks
-    /// exchange goes through the memory of the host, which is slower than a link between GPUs. A
-    /// device that is given several times is shared by as many ranks.
+    /// Makes a group of ranks in this program, one for each device of any kind. Ranks exchange
+    /// arrays through the memory of the host, which is slower than a link between GPUs. A device
+    /// that is given several times is shared by as many ranks.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if there is no device.
+    /// [`Error::Unsupported`] if `devices` is empty.
     pub fn through_host(devices: &[Device]) -> Result<Group, Error> {
         if devices.is_empty() {
             let what = String::from("0 devices; a rank needs one");
@@ -166,20 +171,21 @@ impl Group {
         Ok(Group { members: Members::Here(devices.to_vec()), deadline: Group::DEADLINE })
     }
 
-    /// The rank of this process, of a job of several processes that torchrun, SLURM (`srun`) or
-    /// Open MPI (`mpirun`) has started, or whoever sets the variables of torchrun for each: `RANK`,
-    /// `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR` and `MASTER_PORT`.
+    /// Makes the group of a job of several processes, of which this process is one rank. torchrun,
+    /// SLURM (`srun`) or Open MPI (`mpirun`) has started the job, or another launcher that sets the
+    /// variables of torchrun for each process: `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `MASTER_ADDR`
+    /// and `MASTER_PORT`.
     ///
-    /// Of SLURM are read `SLURM_PROCID`, `SLURM_NTASKS` and `SLURM_LOCALID`; of Open MPI
+    /// SLURM's variables are `SLURM_PROCID`, `SLURM_NTASKS` and `SLURM_LOCALID`; Open MPI's are
     /// `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` and `OMPI_COMM_WORLD_LOCAL_RANK`. Ranks meet
-    /// at the host `MASTER_ADDR` (under SLURM the first of the step if it is not set), at the port
-    /// *behind* `MASTER_PORT`, since torch may use that one itself: 29501 if nothing is said.
-    /// Whoever can reach that port can take part: it belongs into a network of one's own, as the
-    /// ports of torch and NCCL do.
+    /// at the host `MASTER_ADDR` (under SLURM the first host of the step if it is not set), at the
+    /// port *behind* `MASTER_PORT`, since torch may use that port itself: 29501 by default. Every
+    /// program that reaches the port can take part, so that it belongs into a private network, like
+    /// the ports of torch and NCCL.
     ///
-    /// The device is the GPU number `LOCAL_RANK`, or the only one that the process sees; where
-    /// there is none, or `LINREC_DEVICE` is `simt`, an emulated one, so that a job runs on a laptop
-    /// as well. GPUs exchange arrays by NCCL, as [`Group::from_devices`] says:
+    /// The device is the GPU number `LOCAL_RANK`, or the only GPU that the process sees. Without a
+    /// GPU, or if `LINREC_DEVICE` is `simt`, it is an emulated device, so that a job runs on a
+    /// laptop as well. GPUs exchange arrays by NCCL, as in [`Group::from_devices`]:
     ///
     /// ```console
     /// $ torchrun --nproc-per-node 4 --no-python target/release/my-program
@@ -187,27 +193,27 @@ impl Group {
     ///       MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 LINREC_DEVICE=simt my-program & done; wait
     /// ```
     ///
-    /// All processes have to come before the [deadline](Group::DEADLINE). The group lasts over
-    /// several runs; once something has failed in one it is of no further use. It is to be dropped
-    /// at the end: rank 0, at which all others meet, then waits for theirs.
+    /// All processes have to come before the [deadline](Group::DEADLINE). The group serves several
+    /// runs, until something fails in one of them. Drop it at the end of the program: rank 0, where
+    /// all others meet, then waits until they drop theirs.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if a variable is missing or says what cannot be, if not all processes come
-    /// in time, if two say the same rank or not all the same number of ranks, if some have GPUs and
-    /// others not, or if there is no such device, or no NCCL.
+    /// [`Error::Device`] if a variable is missing or has an impossible value, if not all processes
+    /// come in time, if two have the same rank or not all the same number of ranks, if some have
+    /// GPUs and others not, or if the device or NCCL is missing.
     pub fn from_environment() -> Result<Group, Error> {
         Group::from_environment_within(Group::DEADLINE)
     }
 
-    /// The same with another deadline, for the meeting and for what ranks do together afterwards.
+    /// Makes the same group with another deadline, for the meeting and for all later operations.
     ///
     /// # Errors
     ///
     /// As for [`Group::from_environment`].
     pub fn from_environment_within(deadline: Duration) -> Result<Group, Error> {
         let until = rank::after(deadline);
-        let place = Place::of_environment().map_err(|why| Error::device("a group", why))?;
+        let place = JobProcess::of_environment().map_err(|why| Error::device("a group", why))?;
         let post = hub::meet(&place, until)?;
         let (rank, size) = (place.rank, place.size);
         let failed = |error: Error| {
@@ -215,7 +221,7 @@ impl Group {
             error
         };
         let device = Device::of_process(place.local).map_err(failed)?;
-        let is_by_host = device.is_simt() || nccl_is_declined();
+        let is_by_host = !device.backend.takes_nccl();
         let kind = match is_by_host {
             _ if device.is_simt() => "an emulated device",
             true => "a GPU, and arrays through the host",
@@ -228,26 +234,26 @@ impl Group {
         } else {
             let at = (rank, size);
             let communicator = by_nccl::communicator_of_process(&device, at, &*post, until);
-            Arc::new(ByNccl::new(label, Arc::new(communicator.map_err(failed)?), post))
+            Arc::new(ByNccl::new(label, communicator.map_err(failed)?, post))
         };
         let member = Member { rank, size, device, exchange };
         Ok(Group { members: Members::One(member), deadline })
     }
 
-    /// Whether this process was started as one of several, by what [`Group::from_environment`]
-    /// knows.
+    /// True if this process was started as one of several, according to the variables that
+    /// [`Group::from_environment`] reads.
     pub fn is_started() -> bool {
         environment::is_started()
     }
 
-    /// Lets ranks wait so long for each other, for each thing that they do together: at first a
-    /// minute ([`Group::DEADLINE`]). Work of a rank's own that others wait for counts.
+    /// Lets ranks wait for at most `deadline` for each other in every operation; the default is a
+    /// minute ([`Group::DEADLINE`]). The time that a rank computes while others wait for it counts.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Group {
         Group { deadline, ..self }
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn size(&self) -> usize {
         match &self.members {
             Members::Here(devices) | Members::Linked(Linked { devices, .. }) => devices.len(),
@@ -263,13 +269,13 @@ impl Group {
         }
     }
 
-    /// Does `work` for each rank of this process, and gives what they gave, in the order of ranks.
-    /// Several have a thread each.
+    /// Does `work` for each rank of this process, and returns the results in the order of ranks.
+    /// Several ranks have a thread each.
     ///
     /// # Errors
     ///
-    /// What the first rank gave that failed. If its work panicked, [`Error::Device`] with what it
-    /// said.
+    /// The error of the first rank that failed. If its work panicked, [`Error::Device`] with the
+    /// panic's message.
     pub fn run<R: Send>(
         &self,
         work: impl Fn(&Rank) -> Result<R, Error> + Sync,
@@ -295,20 +301,20 @@ impl Group {
     fn run_here<R: Send>(
         &self,
         devices: &[Device],
-        communicators: &[Arc<Communicator>],
+        communicators: &[Arc<dyn Communicator>],
         work: impl Fn(&Rank) -> Result<R, Error> + Sync,
     ) -> Result<Vec<R>, Error> {
         let size = devices.len();
         let failures = Mutex::new(Vec::new());
         let one = |rank: Rank| {
-            emulator::run_by_itself();
+            rank.device().backend.run_by_itself();
             match unpanicked(&rank, &work) {
                 Ok(result) => {
                     rank.leave(None);
                     Some(result)
                 }
                 Err(error) => {
-                    // Before the others know: theirs come behind.
+                    // Before the others know of it, so that their errors come behind.
                     lock(&failures).push(error.clone());
                     rank.leave(Some(&error.to_string()));
                     None
@@ -360,14 +366,14 @@ impl Group {
     }
 }
 
-/// What `work` gives; an error if it panics.
+/// Returns what `work` returns; an error if it panics.
 fn unpanicked<R>(rank: &Rank, work: impl Fn(&Rank) -> Result<R, Error>) -> Result<R, Error> {
-    // What a panic leaves behind is the caller's own, who is told.
+    // A panic leaves behind only what is the caller's, and the caller gets the error.
     panic::catch_unwind(AssertUnwindSafe(|| work(rank)))
         .unwrap_or_else(|panic| Err(rank.error(format!("panicked: {}", words(&*panic)))))
 }
 
-/// What a panic says.
+/// Returns a panic's message.
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")

@@ -10,11 +10,11 @@ use crate::device::Buffer;
 
 const HANDLE_BYTES: usize = 64;
 
-/// An array of every rank. All ranks give one of the same length, and get an error if one of them
-/// cannot reach another: it says which and why.
+/// Returns the arrays of all ranks. All ranks pass one of the same length. If a rank cannot reach
+/// another, all of them get an error with both ranks and the reason.
 ///
-/// What a rank has told of stays until its process ends, as the others may have it open for as
-/// long.
+/// An array that a rank has published stays until its process ends, because the others may have it
+/// open until then.
 pub(super) fn of_processes(
     (number, size): (usize, usize),
     post: &dyn Post,
@@ -26,10 +26,10 @@ pub(super) fn of_processes(
         what: format!("mailboxes between these processes: {why}; take another way, or one process"),
     };
     let host = host();
-    let handle = mine.told();
+    let handle = mine.publish();
     let letter = match &handle {
         Ok(handle) => [&handle[..], host.as_bytes()].concat(),
-        // Shorter than a handle: the others hear that there is none.
+        // Shorter than a handle, so that the others know that there is none.
         Err(_) => Vec::new(),
     };
     let letters = post.gather("telling where mailboxes are", letter, until)?;
@@ -51,7 +51,7 @@ pub(super) fn of_processes(
         Ok(_) => letters.map(open).collect::<Result<Vec<_>, _>>(),
         Err(error) => Err(error.to_string()),
     };
-    // All or none, so that nobody waits for mail that does not come.
+    // All or none, so that no rank waits for mail that does not come.
     let why = outcome.as_ref().err().cloned().unwrap_or_default();
     let whys = post.gather("opening mailboxes", why.into_bytes(), until)?;
     let failed = whys.iter().enumerate().find(|(_, why)| !why.is_empty());
@@ -65,7 +65,7 @@ pub(super) fn of_processes(
     }
 }
 
-/// What tells this host from others until it is started again; empty where nothing does.
+/// Returns what identifies this host until it is started again; empty if nothing does.
 fn host() -> String {
     let read = fs::read_to_string("/proc/sys/kernel/random/boot_id");
     read.unwrap_or_default().trim().to_owned()

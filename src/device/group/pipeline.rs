@@ -1,5 +1,5 @@
-//! Rows that are cut, each read once: ranks compute one group of rows after the other, and hand
-//! states on.
+//! Rows that are cut into stretches, each read once: ranks compute one group of rows after the
+//! other, and send states on.
 //!
 //! A rank receives the states before its stretches of a group, computes the stretches, and sends
 //! the states behind them. While it computes, the ranks behind it are at the groups before.
@@ -31,20 +31,20 @@ impl Neighbours {
     }
 }
 
-/// Rows of each group, of which there are so many at most.
+/// Returns the rows of each group, for at most `count` groups.
 fn groups(rows: usize, count: usize) -> impl Iterator<Item = Range<usize>> {
     let count = count.clamp(1, rows.max(1));
     let at = move |group: usize| (rows as u128 * group as u128 / count as u128) as usize;
     (0..count).map(move |group| at(group)..at(group + 1)).filter(|group| !group.is_empty())
 }
 
-/// Where the stretches of a group's rows lie.
+/// Returns the elements of the stretches of a group's rows.
 fn steps(rows: &Range<usize>, len: usize) -> Range<usize> {
     rows.start * len..rows.end * len
 }
 
 impl<S: Storage> Cut<S> {
-    /// The outputs of this rank's stretch of each row.
+    /// Computes the outputs of this rank's stretch of each row.
     pub(super) fn forward_in_groups(
         &self,
         rank: &Rank,
@@ -94,7 +94,7 @@ impl<S: Storage> Cut<S> {
         Ok(call.launched)
     }
 
-    /// The gradients of this rank's stretch of each row, which flow the other way.
+    /// Computes the gradients of this rank's stretch of each row, which flow the other way.
     pub(super) fn backward_in_groups(
         &self,
         rank: &Rank,
@@ -140,8 +140,8 @@ impl<S: Storage> Cut<S> {
 }
 
 impl<A: Storage<Accum = A>> Call<'_, A> {
-    /// The rank before that has an output for this one, and the one behind that is to have one of
-    /// this rank: of ranks without steps there are none.
+    /// Returns the rank before, which sends an output to this one, and the rank behind, which gets
+    /// an output of this one: `None` for ranks without steps.
     pub(super) fn with_steps(&self, neighbours: &Neighbours) -> (Option<usize>, Option<usize>) {
         let has_steps = |rank: usize| rank < self.filled();
         let Neighbours { before, behind } = *neighbours;

@@ -1,4 +1,9 @@
-//! One of the ranks of a computation.
+//! One of the ranks of a computation, and the operations that ranks do together.
+//!
+//! Before an operation all ranks compare a description of it, so that a rank that is about to do
+//! something else is an error on all of them instead of a wait without end. Then arrays go by the
+//! rank's [`Exchange`]: through the host or by NCCL. The tests are `tests/suite/group`, of which
+//! `together` has the operations one by one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,15 +17,14 @@ use super::peers;
 use crate::Error;
 use crate::device::{Buffer, Device, Launch, Launched, Stream, recording};
 
-/// One of the ranks of a [`Group`](super::Group): a device, and a way to the others. It is what
-/// [`Group::run`](super::Group::run) gives to each rank's work.
+/// One of the ranks of a [`Group`](super::Group): a device, and a link to the others.
+/// [`Group::run`](super::Group::run) passes it to each rank's work.
 ///
-/// What ranks do together, all of them call, in the same order and with arrays of the same length;
-/// before anything moves they tell each other what they are about to do, so that a rank that is
-/// about to do something else is an error on all of them. Every call returns when it is over on
-/// this rank, at the group's [deadline](super::Group::with_deadline) at the latest. After an error
-/// the ranks are of no use to each other any more: whatever any of them waits for or asks for next
-/// is an error, too.
+/// All ranks call the same operations in the same order, with arrays of the same length. They
+/// compare their calls before anything moves, so that a rank that calls another operation is an
+/// error on all of them. Every call returns when it is over on this rank, at the group's
+/// [deadline](super::Group::with_deadline) at the latest. After an error every other call of any
+/// rank is an error, too.
 ///
 /// ```
 /// use linrec::device::{Device, Group};
@@ -44,14 +48,13 @@ pub struct Rank {
     exchange: Arc<dyn Exchange>,
 }
 
-/// What ranks of one program tell each other of their pieces goes through the host where it is no
-/// more than so many bytes, for all ranks together. An all-gather of 16 KiB by NCCL took a call 200
-/// microseconds on two H100s (2026-11-25), of which 170 are the host's: calls that can be ended at
-/// a deadline begin on a thread of NCCL's own. Ranks that are processes meet by TCP, and there NCCL
-/// was as fast or faster.
+/// The most bytes, of all ranks together, that ranks of one program exchange through the host. An
+/// all-gather of 16 KiB by NCCL took 200 microseconds a call on two H100s (2026-11-25), of which
+/// 170 are the host's: calls that can be ended at a deadline begin on a thread of NCCL. Ranks in
+/// several processes meet by TCP, and there NCCL was as fast or faster.
 const FEW: usize = 512 << 10;
 
-/// What a rank is called in messages: `rank 1 of 4`.
+/// Returns a rank's name in messages: `rank 1 of 4`.
 pub(super) fn label(rank: usize, size: usize) -> String {
     format!("rank {rank} of {size}")
 }
@@ -83,10 +86,10 @@ fn agreed(
     }
 }
 
-/// When a time that begins now is over.
+/// Returns when a time that begins now is over.
 pub(super) fn after(time: Duration) -> Instant {
     let now = Instant::now();
-    // Who waits for ever waits for a century.
+    // A wait without end is a wait of a century.
     now.checked_add(time).unwrap_or(now + Duration::from_secs(100 * 365 * 86_400))
 }
 
@@ -106,7 +109,7 @@ impl Rank {
         self.number
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -125,8 +128,8 @@ impl Rank {
         self.agree("barrier")
     }
 
-    /// Every rank's array in all ranks: `mine` of rank 0, of rank 1, and so on, one behind the
-    /// other in `all`, which is as many times as long as there are ranks.
+    /// Copies every rank's array to all ranks: `all` holds `mine` of rank 0, of rank 1, and so on.
+    /// Its length is that of `mine` times the number of ranks.
     ///
     /// # Errors
     ///
@@ -142,7 +145,7 @@ impl Rank {
         self.gather_by(mine, all, false)
     }
 
-    /// The array of the rank `from` in all ranks.
+    /// Copies the array of the rank `from` to all ranks.
     ///
     /// # Errors
     ///
@@ -154,9 +157,9 @@ impl Rank {
         self.spread_by(array, from, false)
     }
 
-    /// Sends an array to another rank, which [receives](Rank::receive) it. Several to one rank
-    /// arrive in their order. Whether this waits for the other rank is not said: two ranks that
-    /// send to each other before they receive may wait for each other, until the deadline.
+    /// Sends an array to another rank, which [receives](Rank::receive) it. Several arrays to one
+    /// rank arrive in their order. This may or may not wait for the other rank: two ranks that send
+    /// to each other before they receive may wait for each other until the deadline.
     ///
     /// # Errors
     ///
@@ -169,7 +172,7 @@ impl Rank {
         self.exchange.send(&array.bytes(), to, false, self.until())
     }
 
-    /// Receives what another rank [sends](Rank::send): an array of the same size.
+    /// Receives an array of the same size that another rank [sends](Rank::send).
     ///
     /// # Errors
     ///
@@ -203,8 +206,8 @@ impl Rank {
         agree((self.number, self.size), what, self.exchange.post(), self.until())
     }
 
-    /// As [`Rank::all_gather`], once ranks have agreed on it; what is [`few`](Rank::few) goes
-    /// through the host.
+    /// As [`Rank::all_gather`], once ranks have agreed on it; [few](Rank::few) bytes go through the
+    /// host.
     pub(super) fn gather<T: Pod>(
         &self,
         mine: &Buffer<T>,
@@ -232,8 +235,8 @@ impl Rank {
         }
     }
 
-    /// As [`Rank::broadcast`], once ranks have agreed on it; what is [`few`](Rank::few) goes
-    /// through the host.
+    /// As [`Rank::broadcast`], once ranks have agreed on it; [few](Rank::few) bytes go through the
+    /// host.
     pub(super) fn spread<T: Pod>(&self, array: &mut Buffer<T>, from: usize) -> Result<(), Error> {
         self.spread_by(array, from, self.few(array))
     }
@@ -256,24 +259,24 @@ impl Rank {
         }
     }
 
-    /// Whether what every rank is told is sooner there through the host's memory than by NCCL
-    /// ([`FEW`]).
-    fn few<T: Pod>(&self, told: &Buffer<T>) -> bool {
-        self.exchange.post().seat().is_some() && told.bytes().len().saturating_mul(self.size) <= FEW
+    /// True if the array reaches all ranks sooner through the host's memory than by NCCL ([`FEW`]).
+    fn few<T: Pod>(&self, array: &Buffer<T>) -> bool {
+        self.exchange.post().seat().is_some()
+            && array.bytes().len().saturating_mul(self.size) <= FEW
     }
 
-    /// The way to the others.
+    /// The link to the others.
     pub(super) fn exchange(&self) -> Arc<dyn Exchange> {
         self.exchange.clone()
     }
 
-    /// Whether ranks can [share](Rank::share) arrays at all: an error that names the way out.
+    /// Returns an error with the way out if ranks cannot [share](Rank::share) arrays.
     pub(super) fn must_share(&self) -> Result<(), Error> {
         if self.device.is_simt() { self.seat().map(drop) } else { Ok(()) }
     }
 
-    /// An array of every rank, which each of them reaches: not copies, but the arrays. They lie in
-    /// this program, or in processes with GPUs of one host.
+    /// Returns the arrays themselves of all ranks, which each rank reaches: in this program, or in
+    /// processes with GPUs of one host.
     pub(super) fn share(&self, mine: Buffer<u8>) -> Result<Vec<Buffer<u8>>, Error> {
         self.must_share()?;
         let Some(seat) = self.exchange.post().seat() else {
@@ -284,7 +287,7 @@ impl Rank {
         let others = all.iter().enumerate().filter(|(rank, _)| *rank != self.number);
         let reached = others.map(|(rank, array)| self.reach(rank, array.device()));
         let reached = reached.collect::<Result<(), _>>();
-        // All or none, so that nobody waits for mail that does not come.
+        // All or none, so that no rank waits for mail that does not come.
         let why = reached.as_ref().err().map(ToString::to_string).unwrap_or_default();
         let what = "reaching mailboxes";
         let whys = self.exchange.post().gather(what, why.into_bytes(), self.until())?;
@@ -319,7 +322,7 @@ impl Rank {
         launch.run(stream)
     }
 
-    /// Its place among the ranks of this program.
+    /// Returns its seat among the ranks of this program.
     fn seat(&self) -> Result<&Seat, Error> {
         self.exchange.post().seat().ok_or_else(|| Error::Unsupported {
             engine: self.label(),
@@ -346,7 +349,7 @@ impl Rank {
         after(self.deadline)
     }
 
-    /// An array of another device would be taken for one of this rank's.
+    /// Returns an error for an array of another device, which would be taken for this rank's.
     fn must_be_here<T>(&self, array: &Buffer<T>) -> Result<(), Error> {
         self.device.must_be(array.device(), "exchanging arrays", "an array")
     }
@@ -364,7 +367,7 @@ impl Rank {
     }
 }
 
-/// A text with zeros behind; where it is too long, a fingerprint stands for its end.
+/// Returns a text with zeros behind it; if it is too long, a fingerprint replaces its end.
 fn told(what: &str) -> Told {
     let mut told = [0; TOLD_BYTES];
     let text = match what.len() <= TOLD_BYTES {

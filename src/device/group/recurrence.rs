@@ -1,4 +1,9 @@
 //! The recurrence over the ranks of a group.
+//!
+//! This file has what a rank calls: its part of the sequences, the checks, the agreement of all
+//! ranks, and the choice between the files that compute. `cut`, `pipeline` and `mail` beside it are
+//! the ways of computing sequences that are cut. The tests are `tests/suite/group/recurrence.rs`,
+//! which hold every way to the contract.
 
 use super::cut::Cut;
 use super::split::{Cutting, Usual, rows};
@@ -11,45 +16,43 @@ use crate::{Direction, Error};
 /// The recurrence over the ranks of a [`Group`](super::Group): one rank's side of it, made in
 /// [`Group::run`](super::Group::run) on each.
 ///
-/// Every rank has a [part](GroupRecurrence::part) of the sequences on its own device, as an array
-/// of its own. All ranks call the same passes in the same order, with the shape of *all* sequences
-/// and the same options.
+/// Every rank has a [part](GroupRecurrence::part) of the sequences as an array on its device. All
+/// ranks call the same passes in the same order, with the shape of *all* sequences and the same
+/// options.
 ///
 /// # Dealt out
 ///
-/// With [`Split::Rows`] a rank computes its sequences by a [`Recurrence`], and tells the others
-/// nothing of them. Each takes the kernel that is the fastest for all sequences, so that results
-/// have the same bits for any number of ranks.
+/// With [`Split::Rows`] a rank computes its sequences by a [`Recurrence`], and ranks exchange
+/// nothing. Each takes the kernel that is the fastest for all sequences, so that results have the
+/// same bits for any number of ranks.
 ///
 /// # Cut along their length
 ///
-/// With [`Split::Steps`] each sequence is cut into pieces, and the [`Way`] says how a rank finds
-/// the state before its own. In two passes, which is the way if none is named, ranks tell each
-/// other in one all-gather what their pieces do to the state: two numbers for each piece, and three
-/// backward. Each piece is read twice for that, so that 20 bytes are moved per step where 12 would
-/// be, and 28 for 20 backward (of `f32`).
+/// With [`Split::Steps`] each sequence is cut into pieces, and the [`Way`] determines how a rank
+/// finds the state before its own pieces. In two passes, the default, ranks exchange the
+/// transitions of their pieces in one all-gather: two numbers for each piece, and three backward.
+/// For that each piece is read twice, so that 20 bytes are moved per step instead of 12, and
+/// backward 28 instead of 20 (for `f32`).
 ///
-/// In passes, transitions of pieces are combined one after the other; or, if there are 1024 for
-/// each sequence, or several times as many, and whole groups of 128 on each rank, of each group
-/// first, and then one group after the other. So results depend on the number of pieces alone
-/// ([`GroupRecurrence::with_pieces`]), and, up to 8 ranks, not on how many have them.
+/// In passes, transitions of pieces are combined one after the other. If each sequence has 1024
+/// pieces or a multiple of it, and each rank whole groups of 128, then those of each group are
+/// combined first, and then one group after the other. So results depend on the number of pieces
+/// alone ([`GroupRecurrence::with_pieces`]), and, up to 8 ranks, not on the number of ranks.
 ///
-/// How far results may be off follows from the [bound](mod@crate::reference) that holds for every
-/// order of evaluation. A term `x_k` meets the additions of two trees at most, whatever the number
-/// of pieces: that in which the transition of its own piece, and of the group with it, is put
-/// together, and that of the piece in which the result lies; `d` is then twice `⌈log2 L⌉ + 4`. (The
-/// tiles of a piece are combined as a tree, too; that of a group has 6 levels, and rows with groups
-/// are 1024 times as long as a piece.) In each piece between them, of `n` steps, it meets the
-/// `n - 1` products that made the transition's coefficient, the one with it, and one addition,
-/// which are not more than the two roundings of each step that the bound counts. An empty piece
-/// changes nothing. What flows back in the gradient is multiplied as often: with each coefficient
-/// once.
+/// The error of results follows from the [bound](mod@crate::reference) that holds for every order
+/// of evaluation. A term `x_k` meets the additions of two trees at most, whatever the number of
+/// pieces: the tree that combines the transition of its own piece, and of the group with it, and
+/// the tree of the piece that the result is in; `d` is then twice `⌈log2 L⌉ + 4`. (The tiles of a
+/// piece are combined as a tree, too; the tree of a group has 6 levels, and rows with groups are
+/// 1024 times as long as a piece.) In each piece of `n` steps between them, the term meets the
+/// `n - 1` products that made the transition's coefficient, the product with it, and one addition.
+/// These are not more than the two roundings of each step that the bound counts. An empty piece
+/// changes nothing. A gradient is multiplied as often on its way back: with each coefficient once.
 ///
-/// # Errors of all
+/// # Errors of all ranks
 ///
-/// Where sequences are cut, ranks tell each other what they are about to do. If that differs in
-/// shape, number of pieces, direction, type, kernel, or which states are given and wanted, all
-/// ranks get an error that says both.
+/// If sequences are cut, ranks compare their calls. If shape, number of pieces, direction, type,
+/// kernel, or the states given and wanted differ, all ranks get an error with both calls.
 #[derive(Debug)]
 pub struct GroupRecurrence<'a, S: Storage> {
     rank: &'a Rank,
@@ -58,20 +61,20 @@ pub struct GroupRecurrence<'a, S: Storage> {
     way: Way,
     recurrence: Recurrence<S>,
     cut: Cut<S>,
-    /// For coefficients given as logarithms, which are computed with in this type.
+    /// For coefficients given as logarithms, for which kernels compute in this type.
     wide: Cut<S::Accum>,
 }
 
 impl<'a, S: Storage> GroupRecurrence<'a, S> {
-    /// By the fastest kernels. Nothing is loaded yet.
+    /// Makes the recurrence by the fastest kernels. Nothing is loaded yet.
     pub fn new(rank: &'a Rank, split: Split) -> GroupRecurrence<'a, S> {
         GroupRecurrence::over(rank, split, Recurrence::fastest(rank.device()))
     }
 
-    /// By a kernel: that of both passes if sequences are dealt out, and of the forward pass if they
-    /// are cut. By [`Way::Mailboxes`] and [`Way::TailByMail`] a kernel that
-    /// [takes mail](crate::kernels::KernelChoice::takes_mail) is that of both passes; instead of
-    /// another one, each sequence has a block of its own.
+    /// Makes the recurrence by a named kernel: for both passes if sequences are dealt out, and for
+    /// the forward pass if they are cut. With [`Way::Mailboxes`] and [`Way::TailByMail`] a kernel
+    /// that [takes mail](crate::kernels::KernelChoice::takes_mail) is used for both passes; any
+    /// other kernel is replaced by the one with a block for each sequence.
     ///
     /// # Errors
     ///
@@ -90,25 +93,23 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         GroupRecurrence { rank, split, pieces: None, way, recurrence, cut, wide }
     }
 
-    /// Cuts each sequence into so many pieces: a multiple of the number of ranks, and if it is not
-    /// that number itself, a divisor of the sequences' length. The same number gives the same bits
-    /// on up to 8 ranks, one included, if each piece is a multiple of 16 bytes; and on any number
-    /// of them if it is no multiple of 1024.
+    /// Cuts each sequence into `pieces` pieces: the number of ranks, or a multiple of it that
+    /// divides the sequences' length. The same number gives the same bits on 1 to 8 ranks if each
+    /// piece is a multiple of 16 bytes, and on any number of ranks if it is no multiple of 1024.
     ///
-    /// If nothing is said, one rank does not cut at all. For more there is a piece for each, or
-    /// several where sequences are so long that all are of the same length: as many as keep all
-    /// devices busy, of at most 64 KiB each if the length can be divided so often, and for up to 8
-    /// ranks the same number if that is a power of two. Few sequences whose length cannot be
-    /// divided are computed by as few blocks: pad them with steps whose coefficient is 1 and whose
-    /// input is 0, to a multiple of 2^20, say. A [`Way`] in which each sequence is read once has a
-    /// piece for each rank, and refuses another number.
+    /// Without this call a single rank does not cut at all. Several ranks have a piece each, or
+    /// several of one length if sequences are long: as many as keep all devices busy, of at most 64
+    /// KiB each if the length can be divided that often, and the same number for all powers of two
+    /// up to 8 ranks. Few sequences whose length cannot be divided are computed by as few blocks:
+    /// pad them with steps of coefficient 1 and input 0, for example to a multiple of 2^20. A
+    /// [`Way`] that reads each sequence once has a piece for each rank, and refuses another number.
     #[must_use]
     pub fn with_pieces(self, pieces: usize) -> Self {
         GroupRecurrence { pieces: Some(pieces), ..self }
     }
 
-    /// Finds states in another way than [`Way::Passes`], where sequences are cut. All ranks take
-    /// the same.
+    /// Finds states in another way than [`Way::Passes`] if sequences are cut. All ranks take the
+    /// same way.
     #[must_use]
     pub fn with_way(self, way: Way) -> Self {
         GroupRecurrence { way, ..self }
@@ -119,11 +120,11 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         self.rank
     }
 
-    /// What of sequences of this shape lies on this rank.
+    /// Returns the part of sequences of this shape that this rank has.
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if they cannot be cut into so many pieces as was said.
+    /// [`Error::Unsupported`] if they cannot be cut into the given number of pieces.
     pub fn part(&self, shape: impl Into<Shape>) -> Result<Part, Error> {
         let shape = shape.into();
         let (rank, ranks) = (self.rank.number(), self.rank.size());
@@ -141,19 +142,19 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     /// Computes the outputs of this rank's [part](GroupRecurrence::part) of sequences of the given
     /// shape.
     ///
-    /// Arrays have the shape of the part, and states one entry for each of its rows. So where
-    /// sequences are cut, every rank gives the initial state of all of them, the same on all, and
-    /// is given the final state of all if it is wanted. What ranks tell each other is over when
-    /// this returns; the rest is asynchronous. By mail ([`Way::is_by_mail`]) that is what devices
-    /// tell each other, too: a rank keeps its arrays until its device is done, and each pass begins
-    /// by waiting for the device.
+    /// Arrays have the shape of the part, and states one entry for each of its rows. So if
+    /// sequences are cut, every rank passes the initial states of all of them, the same on all
+    /// ranks, and gets all final states if it wants them. The exchange between ranks is over when
+    /// this returns; the rest is asynchronous. By mail ([`Way::is_by_mail`]) the exchange between
+    /// devices is asynchronous as well: a rank keeps its arrays until its device is done, and each
+    /// pass begins by waiting for the device.
     ///
     /// # Errors
     ///
     /// As for [`Recurrence::forward_into`]; [`Error::Device`] if ranks disagree, or one fails, ends
-    /// or does not come in time; [`Error::Unsupported`] if sequences cannot be cut into so many
-    /// pieces. An error of this rank alone ends the others' work when this rank's work ends with
-    /// it.
+    /// or does not come in time; [`Error::Unsupported`] if sequences cannot be cut into the given
+    /// number of pieces. An error of this rank alone ends the others' work when this rank's work
+    /// ends with it.
     pub fn forward_into(
         &self,
         inputs: &Buffer<S>,
@@ -182,17 +183,16 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         forward(&self.cut, rank, &self.recurrence, all, (cutting, way), options)
     }
 
-    /// Computes the gradients of this rank's [part](GroupRecurrence::part) of sequences of the
-    /// given shape, from that of a loss with respect to the outputs.
+    /// Computes the gradients of a loss for this rank's [part](GroupRecurrence::part) of sequences
+    /// of the given shape, from its gradient with respect to the outputs.
     ///
-    /// Arrays and states are as in [`GroupRecurrence::forward_into`]; `outputs` are what that
-    /// computed. The gradient with respect to the initial state is given to every rank if it is
-    /// wanted.
+    /// Arrays and states are as in [`GroupRecurrence::forward_into`]; `outputs` are its outputs.
+    /// Every rank gets the gradient with respect to the initial state if it wants it.
     ///
     /// # Errors
     ///
     /// As for [`GroupRecurrence::forward_into`].
-    // Five arrays go in and out, and each is of the same kind; a struct would name them no better.
+    // Five arrays of the same kind go in and out; a struct would name them no better.
     #[allow(clippy::too_many_arguments)]
     pub fn backward_into(
         &self,
@@ -230,7 +230,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         backward(&self.cut, rank, &self.recurrence, inputs, results, (cutting, way), options)
     }
 
-    /// How rows are cut, if they are.
+    /// Returns how rows are cut, if they are.
     fn cutting(&self, whole: Shape) -> Result<Option<Cutting>, Error> {
         let ranks = self.rank.size();
         match self.split {
@@ -253,7 +253,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         }
     }
 
-    /// An error on all ranks unless they all do the same. The states are those that are given or
+    /// Returns an error on all ranks unless all make the same call, with the same states given or
     /// wanted.
     fn agree(
         &self,
@@ -266,7 +266,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         let Shape { num_seqs, seq_len } = cutting.whole;
         let (choice, pieces) = (self.recurrence.choice(), cutting.pieces());
         if self.way.is_by_mail() {
-            // Who has told that it is here has no pass under way: the mailboxes are free.
+            // A rank that has come has no pass in flight: its mailboxes are free.
             self.rank.must_share()?;
             self.rank.device().synchronize()?;
         }
@@ -290,7 +290,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     }
 }
 
-/// The outputs of this rank's stretches, by the way that was chosen.
+/// Computes the outputs of this rank's stretches, by the chosen way.
 fn forward<S: Storage>(
     cut: &Cut<S>,
     rank: &Rank,
@@ -312,7 +312,7 @@ fn forward<S: Storage>(
     }
 }
 
-/// The same of the gradients.
+/// Computes the gradients in the same way.
 fn backward<S: Storage>(
     cut: &Cut<S>,
     rank: &Rank,

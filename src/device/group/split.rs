@@ -1,4 +1,10 @@
-//! Which rank has what of the sequences.
+//! The parts of the sequences that each rank has.
+//!
+//! Whole sequences are dealt out ([`Split::Rows`]), or each sequence is cut into pieces of one
+//! length ([`Split::Steps`]). Kernels read vectors of 16 bytes, and the order in which they combine
+//! steps depends on where a row begins in such a vector. So both splits keep the places of rows and
+//! pieces in vectors, and results keep their bits for other numbers of ranks. The tests are at the
+//! end of this file, and `tests/suite/group/recurrence.rs`.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,14 +16,14 @@ use crate::device::Shape;
 /// How the sequences of a [`GroupRecurrence`](super::GroupRecurrence) are split over the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Split {
-    /// Whole sequences are dealt out, and ranks have nothing to tell each other. Results have the
-    /// same bits for any number of ranks. (For that, sequences whose length is no multiple of 16
-    /// bytes are dealt out in bundles, of four for an odd number of `f32`.)
+    /// Whole sequences are dealt out, and ranks exchange nothing. Results have the same bits for
+    /// any number of ranks. (For that, sequences whose length is no multiple of 16 bytes are dealt
+    /// out in bundles, of four for an odd number of `f32`.)
     #[default]
     Rows,
-    /// Each sequence is cut along its length into stretches, the first of which rank 0 has,
-    /// whatever the direction. For sequences that one device does not hold, or that are fewer than
-    /// keep all devices busy.
+    /// Each sequence is cut along its length into stretches. Rank 0 has the first one, in either
+    /// direction. This is for sequences that are too long for one device, or too few to keep all
+    /// devices busy.
     Steps,
 }
 
@@ -31,85 +37,85 @@ impl fmt::Display for Split {
     }
 }
 
-/// What of all sequences lies on one rank, as an array `[rows, steps]` of its own.
+/// The part of all sequences that one rank has, as an array `[rows, steps]`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Part {
-    /// Which sequences.
+    /// The numbers of the sequences.
     pub rows: Range<usize>,
-    /// Which steps of each.
+    /// The steps of each sequence.
     pub steps: Range<usize>,
 }
 
 impl Part {
-    /// The shape of the rank's arrays.
+    /// Returns the shape of the rank's arrays.
     pub fn shape(&self) -> Shape {
         Shape { num_seqs: self.rows.len(), seq_len: self.steps.len() }
     }
 
-    /// How many elements the rank's arrays have.
+    /// The number of elements of the rank's arrays.
     pub fn len(&self) -> usize {
         self.rows.len() * self.steps.len()
     }
 
-    /// Whether they have none.
+    /// True if the rank's arrays have no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// How rows are cut: into pieces of one length, of which each rank has the same number. If there is
-/// one for each rank, the last ones may be shorter, or empty.
+/// Rows cut into pieces of one length, of which each rank has the same number. If each rank has one
+/// piece, the last pieces may be shorter, or empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cutting {
     pub(super) whole: Shape,
     pub(super) ranks: usize,
-    /// Of each row on each rank.
+    /// The number of pieces of each row on each rank.
     pub(super) per_row: usize,
     pub(super) piece_len: usize,
 }
 
-/// A piece for each rank is a multiple of this if it is long: the pieces are then whole vectors.
+/// The length of a long piece is a multiple of this if each rank has one: the pieces are then whole
+/// vectors.
 const UNIT: usize = 32;
-/// What is long.
+/// The least length of a long piece.
 const LONG: usize = 1024;
-/// And where tails are looked for.
+/// The least length of a piece where tails are looked for.
 const LONG_WITH_TAIL: usize = 16 * LONG;
-/// So many pieces keep a device busy if all ranks have one device's share of them.
+/// The number of pieces that keeps a device busy, if the ranks share it.
 const MANY: usize = 2048;
-/// A piece of each array is not longer than so many bytes, if the length can be divided so often:
-/// pieces that are computed at the same time then lie so near to each other that memory is read
-/// faster (`pieces.csv` in `chapters/17-several-gpus/results/h100/tables.json`).
+/// The most bytes of a piece of each array, if the length can be divided that often: pieces that
+/// are computed at the same time are then so near to each other that memory is read faster
+/// (`pieces.csv` in `chapters/17-several-gpus/results/h100/tables.json`).
 const BYTES: usize = 64 << 10;
-/// And shorter than so many bytes, a tile of the kernels over pieces, there are not several for
-/// each rank.
+/// The least bytes of a piece if each rank has several: a tile of the kernels over pieces.
 const TILE_BYTES: usize = 8 << 10;
-/// Of every long row there are at least so many, so that up to as many ranks give the same bits.
+/// The least number of pieces of every long row, so that up to as many ranks give the same bits.
 const LEAST: usize = 8;
-/// Pieces that are one step of the walk from state to state, where a row has many:
+/// The number of pieces that are one step of the walk from state to state, if a row has many:
 /// `linrec_piece_states`.
 pub(super) const GROUP: usize = 128;
 
-/// Which pieces are made if their number is not said.
+/// The bounds on pieces whose number is not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Usual {
-    /// Steps of a piece, at least.
+    /// The least steps of a piece.
     least: usize,
-    /// And at most, if the sequences' length can be divided so often.
+    /// The most steps of a piece, if the sequences' length can be divided that often.
     most: usize,
 }
 
 impl Usual {
-    /// Of elements of so many bytes, by a way.
+    /// Returns the bounds for elements of `bytes` bytes, by a way.
     pub(super) fn of(way: Way, bytes: usize) -> Usual {
         match way {
-            // Most of each is not read.
+            // Most of each piece is not read.
             Way::TailFirst => Usual { least: LONG_WITH_TAIL, most: usize::MAX },
             _ => Usual { least: TILE_BYTES / bytes.max(1), most: BYTES / bytes.max(1) },
         }
     }
 
-    /// How many there are: the same number for 1, 2, 4, … ranks of long rows whose length has a
-    /// large power of two in it, and else one for each rank.
+    /// Returns the number of pieces: the same number for 1, 2, 4, … ranks if rows are long and a
+    /// large power of two divides their length, and otherwise one for each rank.
     fn pieces(self, whole: Shape, ranks: usize) -> usize {
         let busy = (MANY / whole.num_seqs.max(1)).next_power_of_two();
         let wanted = busy.max(LEAST).max(whole.seq_len.div_ceil(self.most).next_power_of_two());
@@ -128,8 +134,8 @@ impl Usual {
 }
 
 impl Cutting {
-    /// Cuts rows over so many ranks, into `pieces` in all if that is said; and else as usual, if
-    /// there are several for each rank.
+    /// Cuts rows over `ranks` ranks: into `pieces` in all if given, and otherwise as usual, if each
+    /// rank has several.
     pub(super) fn new(
         whole: Shape,
         ranks: usize,
@@ -161,19 +167,19 @@ impl Cutting {
         Ok(Cutting { whole, ranks, per_row: pieces / ranks, piece_len })
     }
 
-    /// Whether [`GROUP`] pieces of a row are one step of the walk from state to state. Then each
-    /// rank has whole groups, and so it is for up to [`LEAST`] ranks, as their number decides in
-    /// which order transitions are combined.
+    /// True if [`GROUP`] pieces of a row are one step of the walk from state to state. Then each
+    /// rank has whole groups, for up to [`LEAST`] ranks, because groups determine the order in
+    /// which transitions are combined.
     pub(super) fn is_grouped(&self) -> bool {
         self.pieces().is_multiple_of(LEAST * GROUP) && self.per_row.is_multiple_of(GROUP)
     }
 
-    /// In all, of each row.
+    /// The number of pieces of each row on all ranks.
     pub(super) fn pieces(&self) -> usize {
         self.ranks * self.per_row
     }
 
-    /// How many pieces of each row have steps: the first ones.
+    /// The number of pieces of each row that have steps: the first ones.
     pub(super) fn filled(&self) -> usize {
         match self.piece_len {
             0 => 0,
@@ -188,14 +194,14 @@ impl Cutting {
         at(rank)..at(rank + 1)
     }
 
-    /// A rank's pieces as rows.
+    /// Returns the shape of a rank's pieces as rows.
     pub(super) fn pieces_of(&self, rank: usize) -> Shape {
         let num_seqs = self.whole.num_seqs * self.per_row;
         Shape { num_seqs, seq_len: self.steps(rank).len() / self.per_row }
     }
 
-    /// The shape by which every rank picks the same kernel: of all pieces, and of a length that is
-    /// no multiple of anything if any rank's is not.
+    /// Returns the shape by which every rank picks the same kernel: all pieces, with a length that
+    /// is odd if the length of any rank's pieces differs.
     pub(super) fn like(&self) -> Shape {
         let uneven = !self.whole.seq_len.is_multiple_of(UNIT) && self.filled() != 0;
         let uneven = uneven && !self.whole.seq_len.is_multiple_of(self.piece_len.max(1));
@@ -204,14 +210,14 @@ impl Cutting {
     }
 }
 
-/// The rows of a rank, if they are dealt out, of numbers of so many bytes.
+/// Returns the rows of a rank if they are dealt out, for numbers of `bytes` bytes.
 ///
-/// Kernels begin at vectors of 16 bytes, and how the steps of a row lie in these decides in which
-/// order they are combined. So each rank's first row is one that would begin at such a place behind
-/// all rows before it.
+/// Kernels read vectors of 16 bytes, and the place of a row in them determines the order in which
+/// its steps are combined. So each rank's first row is one that would begin at a vector behind all
+/// rows before it.
 pub(super) fn rows(whole: Shape, bytes: usize, rank: usize, ranks: usize) -> Range<usize> {
     let vector = (16 / bytes.max(1)).max(1);
-    // A power of two, as the vector is.
+    // A power of two, like the vector.
     let together = vector / (1 << whole.seq_len.trailing_zeros().min(vector.ilog2()));
     let bundles = whole.num_seqs.div_ceil(together);
     let (each, more) = (bundles / ranks, bundles % ranks);

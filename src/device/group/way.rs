@@ -1,4 +1,5 @@
-//! How the ranks of a group find the states before their stretches of sequences that are cut.
+//! The ways in which ranks find the states before their stretches of sequences that are cut, and a
+//! model of the time that each takes.
 
 use std::fmt;
 
@@ -6,68 +7,68 @@ use super::mail::has_blocks_of_their_own;
 use super::split::{Cutting, Usual};
 use crate::device::Shape;
 
-/// The tail of a stretch is looked for by one block, while all others wait.
+/// The most steps in which one block looks for the tail of a stretch, while all others wait.
 const LONGEST_LOOK: usize = 1 << 16;
-/// Steps of a tail that one block looks at in a second: 65,536 in some 30 microseconds on an H100
-/// (`chapters/17-several-gpus/results/h100/group.csv.gz`: one row of ones took two of them 4.23 ms,
-/// and one, without a look, 4.20).
+/// The steps of a tail that one block looks at in a second: 65,536 in some 30 microseconds on an
+/// H100 (`chapters/17-several-gpus/results/h100/group.csv.gz`: one row of ones took two of them
+/// 4.23 ms, and one, without a look, 4.20).
 const LOOKED_AT_IN_A_SECOND: f64 = 2e9;
 
-/// Over how many steps of a stretch its tail is looked for before it is told by mail.
+/// Returns the number of steps at the end of a stretch in which a tail by mail is looked for.
 fn look(stretch_len: usize) -> usize {
     (stretch_len / 4).min(LONGEST_LOOK)
 }
 
-/// How ranks find the states before their stretches, where sequences are cut
+/// A way in which ranks find the states before their stretches of sequences that are cut
 /// ([`Split::Steps`](super::Split::Steps)).
 ///
-/// Each is right for any coefficients. Which one is the fastest depends on them, on the shape, and
-/// on what messages take: [`Way::expected`] says what a model makes of that.
+/// Each is right for any coefficients. The fastest way depends on them, on the shape, and on the
+/// time of messages: [`Way::expected`] has a model of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Way {
-    /// Every rank reads its stretches twice: what its pieces do to the state, which all tell all
-    /// others in one all-gather, and then the outputs. Results depend on the number of pieces, and,
-    /// up to 8 ranks, not on how many have them.
+    /// Every rank reads its stretches twice: for the transitions of its pieces, which all ranks
+    /// exchange in one all-gather, and then for the outputs. Results depend on the number of
+    /// pieces, and, up to 8 ranks, not on the number of ranks.
     #[default]
     Passes,
     /// As [`Way::Passes`], but states go by mail from each rank to the next, as with
-    /// [`Way::Mailboxes`], and no host stands between the two passes. Results have the same bits.
+    /// [`Way::Mailboxes`], and no host acts between the two passes. Results have the same bits.
     PassesByMail,
     /// As [`Way::Passes`], but the first pass, which reads each piece from its end to its
-    /// beginning, leaves it where the product of the coefficients behind has become zero, so that
-    /// coefficients that fade cost next to nothing. What is not finite before such a place does not
+    /// beginning, stops where the product of the coefficients behind has become zero. It then costs
+    /// next to nothing if coefficients fade. Numbers before such a place that are not finite do not
     /// reach the ranks behind.
     TailFirst,
-    /// Every stretch is read once. Sequences are dealt to so many groups; of each group in turn a
-    /// rank receives the states from the rank before it, computes, and sends the states behind to
-    /// the next. Ranks at the end begin late, and each group costs messages. Results depend on the
+    /// Every stretch is read once. Sequences are dealt to groups. For each group in turn a rank
+    /// receives the states from the rank before it, computes, and sends the states behind to the
+    /// next. Ranks at the end begin late, and each group costs messages. Results depend on the
     /// number of ranks.
     Pipeline {
-        /// How many groups, from 1; no more than there are sequences.
+        /// The number of groups, from 1 to the number of sequences.
         groups: usize,
     },
     /// Every stretch is read once. A rank takes the state of each sequence from a mailbox in its
-    /// device's memory, and puts the state behind into that of the next one. Ranks are on GPUs of
-    /// one host that reach each other's memory, in one program or in processes (on Linux, by CUDA's
-    /// handles of memory; a recurrence's mailboxes, 256 bytes for each sequence, then stay until
-    /// the process ends), or on one emulated device
-    /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. What
-    /// cannot be reached is [`Error::Unsupported`](crate::Error::Unsupported) on all ranks, before
-    /// anything is launched. Results depend on the number of ranks.
+    /// device's memory, and puts the state behind into a mailbox of the next rank. Ranks are on
+    /// GPUs of one host that reach each other's memory, in one program or in processes (on Linux,
+    /// by CUDA's handles of memory; a recurrence's mailboxes, 256 bytes for each sequence, then
+    /// stay until the process ends), or on one emulated device
+    /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. If a
+    /// mailbox cannot be reached, all ranks get [`Error::Unsupported`](crate::Error::Unsupported)
+    /// before anything is launched. Results depend on the number of ranks.
     ///
-    /// Of 2640 sequences or more that are short, each has one block on each rank. Others are shared
-    /// by all blocks of a rank, one after the other
+    /// If there are 2640 short sequences or more, each has one block on each rank. Otherwise all
+    /// blocks of a rank share each sequence, one after the other
     /// ([`KernelChoice::Waves`](crate::kernels::KernelChoice::Waves)).
     ///
-    /// A block that waits for some ten seconds ends its kernel with an error; so a stretch takes
-    /// less than that.
+    /// A block that waits for some ten seconds ends its kernel with an error, so that a stretch has
+    /// to take less time than that.
     Mailboxes,
-    /// As [`Way::Mailboxes`], and before that a look from the end of each stretch, as in
-    /// [`Way::TailFirst`]: over a quarter of the stretch and 65,536 steps at most. Where
-    /// coefficients fade, the next rank has its state before this one has begun, and ranks compute
-    /// at the same time, also of a single sequence. Where they do not, it gets its state when the
-    /// stretch is done, by mail all the same; the look was in vain. What is not finite before such
-    /// a place does not reach the ranks behind.
+    /// As [`Way::Mailboxes`], and before it a look from the end of each stretch, as in
+    /// [`Way::TailFirst`]: over a quarter of the stretch, and 65,536 steps at most. If coefficients
+    /// fade, the next rank has its state before this one has begun, and ranks compute at the same
+    /// time, even a single sequence. If they do not fade, the look finds nothing, and the next rank
+    /// gets its state by mail when the stretch is done. Numbers before such a place that are not
+    /// finite do not reach the ranks behind.
     TailByMail,
 }
 
@@ -85,33 +86,33 @@ impl fmt::Display for Way {
     }
 }
 
-/// What a message and the memory of a device take, for [`Way::expected`].
+/// The times of messages and of a device's memory, for [`Way::expected`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Links {
-    /// Seconds from one rank's call that sends an array of some bytes to the moment when the other
-    /// one has it.
+    /// The seconds from one rank's call that sends a few bytes to the moment when the other rank
+    /// has them.
     pub message: f64,
-    /// Seconds that an all-gather of a few bytes takes.
+    /// The seconds that an all-gather of a few bytes takes.
     pub all_gather: f64,
-    /// Bytes that a link moves in a second.
+    /// The bytes that a link moves in a second.
     pub link: f64,
-    /// Bytes that a device's memory moves in a second.
+    /// The bytes that a device's memory moves in a second.
     pub memory: f64,
-    /// Seconds after which a kernel's store into another device's memory is seen there.
+    /// The seconds after which a kernel's store into another device's memory is visible there.
     pub store: f64,
-    /// How many sequences a device works on at a time, with a block for each.
+    /// The number of sequences that a device works on at a time, with a block for each.
     pub at_a_time: usize,
-    /// Whether ranks are on GPUs of one host that reach each other's memory, so that states can go
+    /// True if ranks are on GPUs of one host that reach each other's memory, so that states can go
     /// [by mail](Way::is_by_mail).
     pub peers: bool,
 }
 
 impl Links {
-    /// Of H200s in one host with NCCL: 5.8 µs for 8 bytes from one to the next, an all-gather of 16
-    /// bytes in each of 13,200 rows in 12.7 µs, 257 GB/s for 64 MiB, a memory of 4335 GB/s, a store
-    /// that is seen after 0.79 µs, and 132 SMs. Measured in November 2026 on four of them, with
-    /// programs that were written for that; not with this library, in which ranks also tell each
-    /// other by the host what they are about to do, and wait for each message.
+    /// H200s in one host with NCCL: 5.8 µs for 8 bytes from one to the next, 12.7 µs for an
+    /// all-gather of 16 bytes in each of 13,200 rows, 257 GB/s for 64 MiB, a memory of 4335 GB/s, a
+    /// store that is visible after 0.79 µs, and 132 SMs. The numbers were measured in November 2026
+    /// on four GPUs, by programs for this purpose and not by this library, in which ranks also
+    /// compare their calls through the host and wait for each message.
     pub const H200: Links = Links {
         message: 5.8e-6,
         all_gather: 12.7e-6,
@@ -124,7 +125,7 @@ impl Links {
 }
 
 impl Way {
-    /// Over how many steps of a piece at most the place behind which nothing is left is looked for.
+    /// Returns the number of steps at the end of a piece in which a tail is looked for.
     pub(super) fn tail(self, cutting: Cutting) -> usize {
         match self {
             Way::TailFirst => cutting.piece_len,
@@ -133,28 +134,28 @@ impl Way {
         }
     }
 
-    /// Whether each stretch is read once, so that it is one piece.
+    /// True if each stretch is read once, so that it is one piece.
     pub(super) fn reads_once(self) -> bool {
         matches!(self, Way::Pipeline { .. } | Way::Mailboxes | Way::TailByMail)
     }
 
-    /// Whether states come and go by mail, so that ranks have to reach each other's memory.
+    /// True if states go by mail, so that ranks have to reach each other's memory.
     pub fn is_by_mail(self) -> bool {
         matches!(self, Way::PassesByMail | Way::Mailboxes | Way::TailByMail)
     }
 
-    /// What a forward pass by this way is expected to take, in seconds, for all sequences of a
-    /// shape over so many ranks with elements of so many bytes; coefficients that do not fade.
+    /// Returns the expected seconds of a forward pass by this way, for all sequences of a shape
+    /// over `ranks` ranks, with elements of `bytes` bytes and coefficients that do not fade.
     ///
     /// A pass that moves `n` bytes takes `n / memory`. Two passes move five thirds of the bytes of
-    /// one, the first ones by a block for each piece, which may be too few of them where a
-    /// sequence's length cannot be divided, and then tell two numbers for each piece, here of one
-    /// for each sequence. In a pipeline the last rank begins when the first group has gone through
-    /// all others, and each group of each rank costs two messages. With mailboxes the last rank
-    /// begins when the sequences that a device works on at a time have gone through the others: one
-    /// of few, and of many as many as there are blocks. Two passes by mail tell one state from each
-    /// rank to the next, and tails by mail, which do not say it, are looked at by a block for each
-    /// sequence, tile after tile, before that.
+    /// one. Their first pass has a block for each piece, which may be too few blocks if a
+    /// sequence's length cannot be divided. Then ranks exchange two numbers for each piece, here of
+    /// one piece for each sequence; by mail each rank sends one state to the next instead. In a
+    /// pipeline the last rank begins when the first group has gone through all others, and each
+    /// group of each rank costs two messages. With mailboxes the last rank begins when the
+    /// sequences that a device works on at a time have gone through the others: one sequence if
+    /// there are few, and as many as there are blocks if there are many. For tails by mail a block
+    /// for each sequence looks for the tail before that, tile after tile, and here in vain.
     pub fn expected(
         self,
         shape: impl Into<Shape>,
@@ -165,9 +166,9 @@ impl Way {
         let shape @ Shape { num_seqs, seq_len } = shape.into();
         let (rows, others) = (num_seqs as f64, ranks.saturating_sub(1) as f64);
         let once = 3.0 * rows * seq_len as f64 * bytes as f64 / ranks.max(1) as f64 / links.memory;
-        let told = 2.0 * rows * bytes as f64 * others / links.link;
-        let gather = if ranks > 1 { links.all_gather + told } else { 0.0 };
-        // Of two passes; with two blocks on each SM it is as fast as memory.
+        let exchange = 2.0 * rows * bytes as f64 * others / links.link;
+        let gather = if ranks > 1 { links.all_gather + exchange } else { 0.0 };
+        // The first of two passes; with two blocks on each SM it is as fast as memory.
         let first = || {
             let cutting = Cutting::new(shape, ranks, None, Usual::of(self, bytes));
             let blocks = num_seqs * cutting.map_or(1, |cutting| cutting.per_row);
@@ -185,8 +186,7 @@ impl Way {
             Way::Mailboxes | Way::TailByMail => {
                 let looked_at = if self == Way::TailByMail { look(seq_len / ranks) } else { 0 };
                 let in_vain = 2.0 * rows * looked_at as f64 * bytes as f64 / links.memory;
-                // However few blocks there are, none is faster than its loads of one tile after the
-                // other.
+                // However few blocks there are, each loads one tile after the other.
                 let look = in_vain.max(looked_at as f64 / LOOKED_AT_IN_A_SECOND);
                 let of_their_own = has_blocks_of_their_own(num_seqs, seq_len / ranks);
                 let at_a_time = if of_their_own { links.at_a_time.max(1) } else { 1 };
@@ -196,19 +196,19 @@ impl Way {
         }
     }
 
-    /// The pipeline with the number of groups that is expected to be the fastest: more hide the
-    /// late beginning of the last ranks, and cost messages.
+    /// Returns the pipeline with the number of groups that is expected to be the fastest. More
+    /// groups hide the late beginning of the last ranks, and cost messages.
     pub fn pipeline(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {
         let shape = shape.into();
         let once = Way::Passes.expected(shape, bytes, 1, links) / ranks.max(1) as f64;
         let others = ranks.saturating_sub(1) as f64;
         let best = (others * once / (2.0 * links.message)).sqrt().round();
-        // What is no number at all becomes 0.
+        // NaN becomes 0.
         Way::Pipeline { groups: (best as usize).clamp(1, shape.num_seqs.max(1)) }
     }
 
-    /// The way that is expected to be the fastest whatever the coefficients are. Whoever knows that
-    /// coefficients fade takes [`Way::TailByMail`], or [`Way::TailFirst`] where there is no mail.
+    /// Returns the way that is expected to be the fastest for any coefficients. If coefficients are
+    /// known to fade, use [`Way::TailByMail`], or [`Way::TailFirst`] without mail.
     ///
     /// A pipeline is for many sequences: in each of its groups there must be as many as a device
     /// works on at a time. With 264 sequences on two H200s, the gradient in a pipeline took eight
@@ -217,16 +217,18 @@ impl Way {
     /// ```
     /// use linrec::device::{Links, Way};
     ///
-    /// // Many long rows are read once: by mailboxes, and in a pipeline where there can be none; over 64 GPUs that would begin late.
+    /// // Many long rows are read once: by mailboxes, or in a pipeline without them. Over 64 GPUs
+    /// // a pipeline would begin late.
     /// let shape = (13_200, 65_536);
     /// assert_eq!(Way::fastest(shape, 4, 2, Links::H200), Way::Mailboxes);
     /// let between_hosts = Links { peers: false, ..Links::H200 };
     /// assert!(matches!(Way::fastest(shape, 4, 2, between_hosts), Way::Pipeline { .. }));
     /// assert_eq!(Way::fastest(shape, 4, 64, between_hosts), Way::Passes);
-    /// // Few are shared by all blocks, one after the other: one by mailboxes would be on one device at a time.
+    /// // All blocks share each of few rows. With mailboxes a single row would be on one device at
+    /// // a time.
     /// assert_eq!(Way::fastest((16, 1 << 26), 4, 4, Links::H200), Way::Mailboxes);
     /// assert_eq!(Way::fastest((1, 1 << 30), 4, 4, Links::H200), Way::PassesByMail);
-    /// // Here two passes would be by one block on each device, as the length is odd: one step more or less is worth a thought.
+    /// // An odd length would leave two passes one block on each device: avoid such lengths.
     /// assert_eq!(Way::fastest((1, (1 << 30) + 1), 4, 4, Links::H200), Way::Mailboxes);
     /// ```
     pub fn fastest(shape: impl Into<Shape>, bytes: usize, ranks: usize, links: Links) -> Way {

@@ -1,4 +1,4 @@
-//! Tests of buffers.
+//! Buffers.
 
 use half::{bf16, f16};
 use linrec::Error;
@@ -98,7 +98,7 @@ fn too_much_memory_is_refused_with_what_is_free() {
         says(device.allocate::<f32>(len), &[device.label(), &asked, "free"]);
         says(device.allocate::<f64>(usize::MAX), &["no memory holds `f64["]);
         says(device.allocate::<u8>(usize::MAX), &["out of memory", "free"]);
-        // The device still works after that.
+        // The device still works.
         assert_eq!(device.upload(&[1_u8])?.download()?, [1]);
         Ok(())
     });
@@ -128,7 +128,7 @@ fn buffers_go_from_thread_to_thread() {
                 });
             }
         });
-        // The buffer is dropped on a thread that has not used the device otherwise.
+        // Dropped on a thread that has not used the device.
         std::thread::spawn(move || drop(buffer)).join().expect("the thread ends");
         device.synchronize()
     });

@@ -1,8 +1,8 @@
-//! The recurrence that chooses its kernel by itself.
+//! The recurrence that picks its kernel by itself.
 //!
-//! The tests assert which kernel is chosen for which shape, with and without a compiler, and that
-//! the results have the bits of the chosen kernel run alone, for every storage type and every
-//! alignment. Shapes that do not fit, empty arrays and the copying engine are tested too.
+//! For every shape, and wherever the arrays begin, its results have the bits of the kernel that it
+//! reports. Shapes are chosen around the limits at which the choice changes: whole vectors, none,
+//! few rows, many rows, and lengths whose fastest kernel is not shipped.
 
 use approx::assert_abs_diff_eq;
 use std::process::Command;
@@ -21,7 +21,7 @@ use super::{on_every_device, says};
 
 const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Reverse];
 
-/// Makes numbers in [0.5, 1.5); no two neighbours are equal.
+/// Numbers in [0.5, 1.5); neighbours differ.
 fn numbers<S: Storage>(len: usize, seed: u32) -> Vec<S> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 9;
     let number = |i| 0.5 + f64::from(mixed(i)) / f64::from(1 << 23);
@@ -52,8 +52,7 @@ fn whole_rows_are_told_from_others() {
         let auto = Recurrence::<f32>::new(device, Choice::FastestShipped)?;
         let mut in_vectors = 0;
         for seq_len in (4..16).map(|log| 1_usize << log) {
-            // Whole aligned vectors, vectors at any address, and a length that is not a multiple of
-            // a vector.
+            // Whole vectors, vectors that begin anywhere, and no whole vectors.
             for (seq_len, aligned) in [(seq_len, true), (seq_len, false), (seq_len - 1, true)] {
                 let whole = aligned && seq_len.is_multiple_of(4);
                 let (element, pass) = (ElementType::F32, Pass::Forward);
@@ -70,7 +69,7 @@ fn whole_rows_are_told_from_others() {
     });
 }
 
-/// Returns the bits of all results of a forward pass, and of the memory around the outputs.
+/// Returns the bits of every number that a forward pass writes, and of the numbers around them.
 fn forward<S: Storage>(
     device: &Device,
     shape: Shape,
@@ -102,7 +101,7 @@ fn forward<S: Storage>(
     Ok(results)
 }
 
-/// Returns the bits of all results of a backward pass, and of the memory around the gradients.
+/// Returns the bits of every number that a backward pass writes, and of the numbers around them.
 fn backward<S: Storage>(
     device: &Device,
     shape: Shape,
@@ -138,7 +137,7 @@ fn backward<S: Storage>(
     Ok(results)
 }
 
-/// For any shape and alignment, the bits are those of the chosen kernel run by itself.
+/// For every shape and every beginning of the arrays, the bits are those of the chosen kernel.
 fn equals_the_chosen_kernel<S: Storage>() {
     on_every_device(|device| {
         let auto = Recurrence::<S>::new(device, Choice::Fastest)?;
@@ -277,7 +276,7 @@ fn without_a_compiler_a_shipped_kernel_takes_the_place() {
     const NAME: &str = "device::auto::without_a_compiler_a_shipped_kernel_takes_the_place";
     const NOWHERE: &str = "no-such-folder";
     if std::env::var_os("LINREC_NVRTC").is_none_or(|value| value != NOWHERE) {
-        // Runs this test again in a program that finds no compiler.
+        // The same in a program that finds no compiler.
         let this = std::env::current_exe().unwrap();
         let arguments = ["--exact", NAME, "--nocapture"];
         let output =

@@ -1,4 +1,4 @@
-//! Tests of the limits of a launch on the emulator: instructions, memory and time.
+//! The limits of a launch on the emulator: instructions, memory of the host, and time.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use linrec::simt::{Report, ReportKind};
 
 use super::{on_every_device, says};
 
-/// A kernel that loops as long as the first of its values is 0.
+/// A kernel that loops as long as its first value is 0.
 const WAIT: &str = "
 .version 8.0
 .target sm_80
@@ -67,7 +67,7 @@ fn launches_within_their_bounds() {
     let (function, mut values) = wait(&device).unwrap();
     values.upload(&[1]).unwrap();
     let launch = || function.launch(100, 64).arg(&values);
-    // The local memory of a block takes 4 MiB; as many blocks run at a time as fit.
+    // A block has 4 MiB of local memory: as many run at a time as the memory allows.
     let bounded = launch().host_bytes(10 << 20).deadline(Duration::from_secs(600));
     let counters = bounded.run(&device.stream()).unwrap();
     let counters = counters.counters().unwrap();

@@ -1,4 +1,4 @@
-//! Tests of launches whose blocks wait for each other.
+//! Launches whose blocks wait for each other.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Function, Launch};
@@ -27,13 +27,13 @@ impl Ring {
         })
     }
 
-    /// Returns the launch, not yet cooperative.
+    /// Returns its launch, not yet cooperative.
     fn launch(&mut self, threads: u32, round: u32) -> Launch<'_> {
         let Ring { function, blocks, arrived, numbers, found } = self;
         function.launch(*blocks, threads).arg(arrived).arg(numbers).arg(found).arg(round)
     }
 
-    /// Panics unless every block has found what the next block wrote in this round.
+    /// Panics unless every block has found what the next wrote in this round.
     fn check(&self, round: u32) -> Result<(), Error> {
         let expected: Vec<u32> =
             (0..self.blocks).map(|block| 1000 * round + (block + 1) % self.blocks).collect();
@@ -42,8 +42,7 @@ impl Ring {
     }
 }
 
-/// Runs `body` with one thread of the emulator's pool: unless blocks run together, a later one does
-/// not begin before an earlier one has ended.
+/// Runs on one thread: blocks that are not run together then begin one after the other has ended.
 fn on_one_thread<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(body)
 }
@@ -53,7 +52,7 @@ fn blocks_may_wait_for_each_other() {
     on_every_device(|device| {
         let stream = device.stream();
         let function = device.module(NEXT_BLOCK)?.function("next_block")?;
-        // The largest number of resident blocks, limited by threads or by shared memory, and fewer.
+        // The most blocks by their threads and by their shared memory, and fewer.
         for (threads, shared) in [(1, 0), (96, 0), (1024, 0), (32, 40 << 10), (32, 100 << 10)] {
             let most = function.resident_blocks(threads, shared)?;
             assert!(most >= 1 && (!device.is_simt() || most == 8), "{most}");
@@ -115,7 +114,7 @@ fn more_blocks_than_fit_are_refused_with_both_numbers() {
         says(recorded, &parts);
         assert_eq!(ring.arrived.download()?, [0], "nothing ran");
 
-        // The product of the axes' limits exceeds 32 bits, and the blocks are still counted.
+        // The product of the limits of the axes passes 32 bits, and the blocks are still counted.
         let function = device.module(SCALE)?.function("scale")?;
         let mut values = device.upload(&[1.0_f32])?;
         let launch = function.launch((1 << 30, 1 << 15, 1 << 15), (2, 4, 8));
@@ -143,7 +142,7 @@ fn what_no_launch_can_have_is_an_error() {
     });
 }
 
-/// Runs more blocks than are resident: a whole grid and a part of it, traced and bounded.
+/// More blocks than `resident_blocks`, a whole grid or a part of it, traced and bounded.
 #[test]
 fn the_emulator_takes_any_number_of_blocks() {
     let device = Device::simt();
@@ -159,7 +158,7 @@ fn the_emulator_takes_any_number_of_blocks() {
     assert!((0..3).all(|block| trace.events.iter().any(|event| event.block == block)));
 }
 
-/// The awaited blocks never run, or do not run together with the waiting ones.
+/// A block waits for blocks that never come, because they are run later or not at all.
 #[test]
 fn the_emulator_reports_blocks_that_wait_in_vain() {
     let device = Device::simt();
@@ -197,7 +196,7 @@ fn zeros_are_zero() {
     });
 }
 
-/// A kernel traps when it has found something wrong; on a GPU that ends the use of the device.
+/// A kernel that traps, as after finding an error; on a GPU it ends the use of the device.
 #[test]
 fn the_emulator_says_where_a_kernel_trapped() {
     const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry halt()\n{\n.reg .pred \
@@ -211,7 +210,7 @@ fn the_emulator_says_where_a_kernel_trapped() {
     }
 }
 
-/// Two launches with separate buffers; within each, blocks wait for each other.
+/// Two launches with separate buffers; the blocks of each wait for each other.
 #[test]
 fn launches_side_by_side_take_turns() {
     let device = Device::simt();

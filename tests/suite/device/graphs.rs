@@ -1,9 +1,8 @@
-//! Graphs: launches that are recorded once and replayed.
+//! Graphs: launches recorded once and replayed.
 //!
-//! A replay must have the bits of plain calls over changed inputs, keep the order of work on its
-//! buffers across streams, and keep buffers and kernels alive. What a graph cannot repeat is
-//! refused while recording. Kernels with mistakes run on the emulator only, since they would end
-//! the use of a GPU.
+//! A replay gives the bits of the launches, keeps everything that it needs, and keeps its order
+//! with other work on the same buffers. Everything that a graph does not repeat is refused inside
+//! of a recording. The numbers in the arrays are such that an element from a wrong place shows.
 
 use linrec::Error;
 use linrec::device::{
@@ -29,13 +28,13 @@ fn double(
     function.launch(len.div_ceil(256), 256).arg(values).arg(2.0_f32).arg(len).run(stream)
 }
 
-/// Makes numbers in [0.5, 1); no two neighbours are equal.
+/// Numbers in [0.5, 1); neighbours differ.
 fn numbers(len: usize, seed: u32) -> Vec<f32> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 9;
     (0..len as u32).map(|i| 0.5 + mixed(i) as f32 / (1 << 24) as f32).collect()
 }
 
-/// Two forward passes, the second over the results of the first, and one backward pass.
+/// Two passes forward, the second over what the first wrote, and one backward.
 struct Chain {
     recurrence: Recurrence<f32>,
     shape: (usize, usize),
@@ -80,7 +79,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Uploads new inputs, and fills everything else with NaN.
+    /// Uploads new inputs, and NaN everywhere else.
     fn reset(&mut self, seed: u32) -> Result<(), Error> {
         self.inputs.upload(&numbers(self.inputs.len(), seed))?;
         for buffer in self.results_mut() {
@@ -160,7 +159,7 @@ fn a_graph_keeps_its_buffers_and_kernels() {
     on_every_device(|device| {
         let values = device.upload(&numbers(LEN, 1))?;
         let graph = {
-            // The way there and back leads through memory without any other handle.
+            // The launches go through memory that has no handle any more.
             let recurrence = Recurrence::<f32>::new(device, Choice::Fastest)?;
             let (zeros, mut between) = (device.upload(&vec![0.0; LEN])?, device.allocate(LEN)?);
             let mut values = values.slice(..)?;
@@ -174,7 +173,7 @@ fn a_graph_keeps_its_buffers_and_kernels() {
                 Ok(())
             })?
         };
-        // If the memory had been freed, these allocations would reuse and overwrite it.
+        // Freed memory would be allocated again here, and written.
         let mut others = Vec::new();
         for _ in 0..4 {
             let mut other = device.allocate::<f32>(LEN)?;
@@ -212,7 +211,7 @@ fn replays_keep_the_order_of_work_on_their_buffers() {
                 graph.replay(stream)?;
                 double(&function, &streams[1], &mut values)?;
             }
-            // Queued work still runs, before the copy.
+            // Work that is still queued is done before the copy.
             drop(graph);
             assert_eq!(values.download()?, vec![512.0; LEN]);
         }
@@ -253,7 +252,7 @@ fn what_a_graph_does_not_repeat_is_an_error_that_says_so() {
             says(nothing.replay(stream), &["replaying a graph", only]);
             double(&function, stream, &mut values).map(drop)
         })?;
-        // The failed calls left nothing behind.
+        // The refused operations have left nothing behind.
         assert_eq!((graph.len(), values.download()?), (1, vec![1.0]));
         graph.replay(&device.stream())?;
         nothing.replay(&device.stream())?;
@@ -271,7 +270,7 @@ fn a_recording_that_fails_is_over() {
         let failed = device.record(|stream| {
             kept = Some(stream.clone());
             double(&function, stream, &mut values)?;
-            // The error appears while recording, not at the replay.
+            // Found when it is recorded, and not when it is replayed.
             function.launch(1, 32).arg(&mut values).arg(2.0_f32).run(stream).map(drop)
         });
         says(failed, &["launching `scale`", "2 arguments were given, and the kernel takes 3"]);
@@ -290,7 +289,7 @@ fn a_recording_that_fails_is_over() {
 
 #[test]
 fn a_mistake_of_a_kernel_shows_when_it_is_replayed() {
-    // On a GPU this might end the use of the device.
+    // On a GPU it might end the use of the device.
     let device = Device::simt();
     let function = scale(&device).unwrap();
     let [mut one, mut three] = [1, 1].map(|_| device.upload(&[1.0_f32; 32]).unwrap());

@@ -1,4 +1,4 @@
-//! Tests of arrays with more than 2^31 elements.
+//! Arrays of more than 2^31 elements.
 
 use super::gpus;
 use linrec::contract::Domain;
@@ -10,17 +10,17 @@ use ndarray::{Array2, ArrayView2};
 
 const NUM_SEQS: usize = 40_000;
 const SEQ_LEN: usize = 65_536;
-/// The kernels under test.
+/// The kernels that the test runs.
 const CHOICES: [KernelChoice; 4] = [
     KernelChoice::Pipe(PipeConfig::DEFAULT),
     KernelChoice::Rows(RowsConfig { lanes: 16, vectors: 2, threads: 32, whole: true }),
     KernelChoice::Wide(WideConfig { vectors: 2, threads: 128, ahead: 0, whole: false }),
     KernelChoice::Wide(WideConfig { vectors: 4, threads: 256, ahead: 1, whole: true }),
 ];
-/// The number of rows that the arrays repeat.
+/// The arrays repeat these rows.
 const ROWS: usize = 25;
 
-/// Makes numbers such that every row begins differently.
+/// Numbers; every row begins with another one.
 fn rows(seed: u32, low: f32, high: f32) -> Array2<f32> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761).rotate_left(13) >> 8;
     Array2::from_shape_fn((ROWS, SEQ_LEN), |(row, l)| {
@@ -46,7 +46,7 @@ fn rows_past_element_2_31_are_right() {
         let (x, c) = (repeated(device, &inputs).unwrap(), repeated(device, &coeffs).unwrap());
         let mut y = device.allocate(NUM_SEQS * SEQ_LEN).unwrap();
         for choice in CHOICES {
-            // The same elements as more and shorter rows for a kernel that takes no long ones.
+            // More and shorter rows of the same elements, if a kernel takes no long rows.
             let seq_len = choice.max_len(ElementType::F32).map_or(SEQ_LEN, |most| most as usize);
             y.poison().unwrap();
             let recurrence = Recurrence::<f32>::new(device, choice).unwrap();
@@ -58,7 +58,7 @@ fn rows_past_element_2_31_are_right() {
     }
 }
 
-/// Compares the first rows with the bound, and the others with the first.
+/// Checks the first rows against the bound, and the others against the first.
 fn judge(y: &Buffer<f32>, inputs: ArrayView2<f32>, coeffs: ArrayView2<f32>, seq_len: usize) {
     let shape = (inputs.len() / seq_len, seq_len);
     let [x, c] = [inputs, coeffs].map(|array| array.into_shape_with_order(shape).unwrap());
@@ -72,7 +72,7 @@ fn judge(y: &Buffer<f32>, inputs: ArrayView2<f32>, coeffs: ArrayView2<f32>, seq_
     for ((got, exact), bound) in first.iter().zip(&exact).zip(&bound) {
         assert!((f64::from(*got) - exact).abs() <= *bound, "{got} instead of {exact}");
     }
-    // Equal rows give equal bits at any position.
+    // Equal rows give equal bits, wherever they are.
     let chunks = NUM_SEQS / ROWS;
     for number in [1, chunks / 2, chunks * 4 / 5, chunks - 2, chunks - 1] {
         assert!(chunk(number).unwrap() == first, "rows from {} on differ", number * ROWS);

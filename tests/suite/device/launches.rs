@@ -1,4 +1,4 @@
-//! Tests of launches: their effects, and the errors before a device sees them.
+//! Launches: their results, and the launches that are refused before a device sees them.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, Function};
@@ -160,7 +160,7 @@ fn blocks_and_traces_are_the_emulators() {
     });
 }
 
-/// The emulator reports the finding of the lowest block, however its threads share the blocks.
+/// The report is about the lowest block, however the blocks are dealt to threads.
 #[test]
 fn the_emulator_reports_the_first_block_that_fails() {
     let device = Device::simt();

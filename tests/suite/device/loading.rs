@@ -1,4 +1,4 @@
-//! Tests of devices, and of loading PTX.
+//! Devices, and loading PTX.
 
 use linrec::device::{Device, driver};
 
@@ -90,8 +90,8 @@ fn what_is_no_ptx_is_refused() {
     });
 }
 
-/// A driver of CUDA 13 refuses this with code 225, which CUDA 12.0 did not have, or with the code
-/// of a linker's error.
+/// A driver of CUDA 13 refuses it with a code that CUDA 12.0 does not have: 225, or the code of a
+/// linker's error.
 #[test]
 fn a_kernel_that_waits_for_its_own_device_is_refused() {
     let ptx = ".version 8.0\n.target sm_80\n.address_size 64\n\

@@ -1,4 +1,4 @@
-//! Tests of coefficients given as logarithms.
+//! Coefficients as logarithms.
 
 use half::bf16;
 use linrec::device::{
@@ -14,7 +14,7 @@ use crate::exponential::Twin;
 
 const SHAPE: (usize, usize) = (5, 131);
 
-/// Makes deterministic numbers in [-1, 1); no two are equal.
+/// Deterministic numbers in [-1, 1), all different.
 fn numbers(len: usize, seed: u32) -> Vec<f32> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 8;
     (0..len as u32).map(|i| mixed(i) as f32 / (1 << 23) as f32 - 1.0).collect()
@@ -29,12 +29,12 @@ fn array<T: Element>(seed: u32) -> Array2<T> {
     Array2::from_shape_fn(SHAPE, number)
 }
 
-/// Writes numbers as text that reads back as the same numbers.
+/// A printed number is read as the same number.
 fn text<T: Element>(numbers: impl IntoIterator<Item = T>) -> Vec<String> {
     numbers.into_iter().map(|number| format!("{number:?}")).collect()
 }
 
-/// Asserts that logarithms give the bits of the coefficients, and the gradient `d_coeffs * c`.
+/// Logarithms give the bits that the coefficients give, and their gradient is `d_coeffs * c`.
 fn same_as_plain<T: Element + Twin + Storage<Accum = T>>(device: &Device) -> Result<(), Error> {
     let [inputs, logs, d_outputs]: [Array2<T>; 3] = [1, 2, 3].map(array);
     let coeffs = logs.mapv(Twin::twin_exp);
@@ -64,7 +64,7 @@ fn same_as_plain<T: Element + Twin + Storage<Accum = T>>(device: &Device) -> Res
                 |of: &linrec::Gradients<T>| text(of.d_inputs.iter().chain(&of.d_initial).copied());
             assert_eq!(all(&got), all(&plain), "{choice} on {}", device.label());
             for ((got, plain), coeff) in got.d_coeffs.iter().zip(&plain.d_coeffs).zip(&coeffs) {
-                // A processor rounds complex products in another order.
+                // For complex numbers the CPU rounds in another order.
                 let expected = *plain * coeff.conj();
                 let error = (*got - expected).modulus();
                 let bound = T::PRODUCT_ROUNDINGS * 2.0 * T::UNIT_ROUNDOFF * expected.modulus();
@@ -143,7 +143,7 @@ impl Problem {
         Ok(())
     }
 
-    /// Returns the results and fills their buffers with NaN.
+    /// The results, which are NaN from now on.
     fn take(&mut self) -> Result<Vec<Vec<f32>>, Error> {
         let mut results = Vec::new();
         for buffer in [&mut self.outputs, &mut self.d_inputs, &mut self.d_logs] {
@@ -167,7 +167,7 @@ fn calls_of_one_recurrence_do_not_disturb_each_other() {
             expected.push(problem.take()?);
         }
 
-        // A graph is replayed while other streams and threads queue work.
+        // A graph is replayed while other threads queue work on other streams.
         let [first, others @ ..] = &mut problems;
         let graph = device.record(|stream| first.queue(stream))?;
         assert_eq!(graph.len(), 5);
@@ -207,8 +207,7 @@ fn what_was_counted_is_all_that_ran() {
 #[test]
 fn where_they_cannot_be_the_error_names_them() {
     let device = Device::simt();
-    // 62 GiB each, of the 256 that the emulator has; the scratch buffer in f32 takes another 124.
-    // No byte is touched.
+    // 62 GiB each, of the emulator's 256: scratch in f32 takes 124 more. No byte is touched.
     let len = 31 << 30;
     let (array, mut outputs) = (device.allocate::<bf16>(len), device.allocate::<bf16>(len));
     let (Ok(array), Ok(outputs)) = (&array, &mut outputs) else { panic!("no memory") };

@@ -1,4 +1,4 @@
-//! Parameters larger than their arguments: no other memory of the host may reach the device.
+//! Parameters that are larger than their arguments: no other memory of the host may reach a kernel.
 
 use linrec::Error;
 use linrec::device::{Buffer, Device, under_test};
@@ -6,11 +6,11 @@ use linrec::device::{Buffer, Device, under_test};
 use super::{on_every_device, says};
 
 const SECRET: u64 = 0x5ec2_e75e_c2e7_5ec2;
-/// The size of the kernel's second parameter in words; 4096 bytes.
+/// The kernel's second parameter, in words and in bytes.
 const WORDS: usize = 512;
 
-/// Returns a kernel that copies its second parameter to the address in the first. The layer once
-/// took this parameter's size for one byte.
+/// Copies its second parameter to where the first points. A search of the text once took its size
+/// for one byte.
 fn copies_its_parameter() -> String {
     let copies: String = (0..WORDS)
         .map(|word| {
@@ -25,7 +25,7 @@ fn copies_its_parameter() -> String {
     )
 }
 
-/// Fills the heap with secrets, both in used and in freed memory.
+/// Fills the heap with secrets, in memory that is in use and in memory that is free again.
 fn plant() -> Vec<Vec<u64>> {
     let planted = (0..64 * WORDS).map(|number| vec![SECRET; 2 + number % (2 * WORDS)]);
     let planted: Vec<_> = planted.collect();
@@ -63,7 +63,7 @@ fn a_byte_is_no_parameter_of_4096_bytes() {
     on_every_device(attack);
 }
 
-/// From CUDA 12.4 on the driver reports the position of each parameter; both must agree.
+/// From CUDA 12.4 on the driver returns the place of each parameter, which must agree.
 #[test]
 fn kernels_of_every_layout_are_loaded() {
     for device in under_test() {

@@ -1,4 +1,4 @@
-//! Small kernels in PTX.
+//! Small kernels, written in PTX.
 
 /// `values[i] *= factor` for `i < len`: `float* values, float factor, unsigned len`.
 pub const SCALE: &str = "
@@ -50,8 +50,8 @@ pub const THROUGH_SHARED: &str = "
     ret;
 }";
 
-/// Writes its arguments: `unsigned char* out, bool, short, float, double, unsigned long long*`. The
-/// last is null or the address at which to write 1.
+/// Writes its arguments: `unsigned char* out, bool, short, float, double, unsigned long long*`. If
+/// the last is not null, it also writes 1 there.
 pub const ECHO: &str = "
 .version 8.0
 .target sm_80
@@ -84,10 +84,10 @@ DONE:
     ret;
 }";
 
-/// Every block writes `1000 * round + number` to `numbers[number]`, waits until all blocks have
-/// done so, and writes what the next block wrote to `found[number]`; the next block of the last is
-/// the first. Then it waits for all blocks again. It waits by atomic operations alone, which do not
-/// show that it waits. `arrived` is 0 before the first launch, and the next launch counts on:
+/// Every block writes `1000 * round + number` to `numbers[number]`, waits until all blocks have,
+/// and writes what the next block wrote to `found[number]`, where the last block's next is the
+/// first; then it waits for all once more. It waits by atomic operations alone, which do not show
+/// that it waits. `arrived` is 0 before the first launch, and counts on with the next:
 /// `unsigned *arrived, *numbers, *found, unsigned round`.
 pub const NEXT_BLOCK: &str = "
 .version 8.0

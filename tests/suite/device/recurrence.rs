@@ -1,4 +1,4 @@
-//! Tests of the project's kernels, over buffers and as engines.
+//! The project's kernels over buffers, and as engines.
 
 use half::bf16;
 use linrec::contract::{self, Domain};
@@ -33,7 +33,7 @@ fn a_tile_refuses_what_it_cannot_hold() {
     });
 }
 
-/// Makes deterministic numbers in [0.5, 1.5); no two are equal.
+/// Deterministic numbers in [0.5, 1.5), all different.
 fn numbers(len: usize, seed: u32) -> Vec<f32> {
     let mixed = |i: u32| (i ^ seed).wrapping_mul(2_654_435_761) >> 9;
     (0..len as u32).map(|i| 0.5 + mixed(i) as f32 / (1 << 23) as f32).collect()
@@ -204,7 +204,7 @@ fn odd_numbers_of_threads() {
 fn narrow_numbers_are_computed_with_in_f32() {
     on_every_device(|device| {
         let engine = KernelEngine::<bf16>::new(device, KernelChoice::Pipe(PipeConfig::DEFAULT))?;
-        // 1 + 2^-8 is not a bf16, and 1 + 2^-8 + 2^-8 is; the state keeps what an output loses.
+        // Neither 1 + 2^-8 nor twice that, 2 + 2^-7, is a bf16; four times it is.
         let step = 0.00390625;
         let inputs = Array2::from_shape_vec((1, 3), vec![1.0, step, step]).unwrap();
         let coeffs = Array2::ones((1, 3));

@@ -1,4 +1,4 @@
-//! Tests of streams and events.
+//! Streams and events.
 
 use linrec::Error;
 use linrec::device::{Device, Function, Stream};
@@ -69,7 +69,7 @@ fn memory_is_not_reused_under_a_running_kernel() {
             queue(&function, &one, &mut dropped)?;
             queue(&function, &one, &mut dropped)?;
             drop(dropped);
-            // Whatever memory this gets, the kernels above no longer use it.
+            // The kernels above are done with the memory that this gets.
             let mut next = device.upload(&vec![1.0_f32; LEN])?;
             queue(&function, &other, &mut next)?;
             queue(&function, &other, &mut kept)?;

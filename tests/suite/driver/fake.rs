@@ -13,7 +13,7 @@ const REPORT: &str = "FAKE_CUDA_REPORT";
 /// The variable that names the scenario of a process.
 pub const SCENARIO: &str = "LINREC_TEST_SCENARIO";
 
-/// What a process did with the fake driver.
+/// The record of a process with the fake driver.
 #[derive(Debug)]
 pub struct Outcome {
     pub status: ExitStatus,

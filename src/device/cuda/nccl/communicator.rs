@@ -1,6 +1,11 @@
 //! A communicator: one rank's side of it.
-#![allow(unsafe_code)]
+//!
+//! A call that NCCL queues on the GPU ends when every rank has made it. So whoever waits looks at
+//! the clock, and at whether another rank has failed, and aborts the communicator if either is the
+//! case: afterwards it returns the first failure for every call. The tests are
+//! `tests/suite/group/nccl`, with an NCCL that fails on purpose, and `several_gpus` beside it.
 
+use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::ptr;
@@ -9,113 +14,108 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::library::{self, BYTES, Config, Functions, Handle, ID_BYTES, RawId, Status, failure};
+use super::library::{self, BYTES, Comm, Config, Functions, ID_BYTES, RawId, Status, failure};
 use crate::Error;
+use crate::device::backend::{Communicator, Piece, Transfer};
 use crate::device::cuda::handles::RawEvent;
-use crate::device::cuda::{Gpu, GpuMemory};
+use crate::device::cuda::memory::GpuMemory;
+use crate::device::cuda::sys::CUstream;
+use crate::device::cuda::{Gpu, error};
 use crate::device::lock::lock;
 
-/// By what the ranks of a communicator find each other: made by one of them, and told to the
-/// others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UniqueId([u8; ID_BYTES]);
-
-/// How long a communicator may take to be taken down, before it is aborted.
+/// How long taking a communicator down may take before it is aborted.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// For so long it is asked again at once; then there are pauses.
-const EAGER: Duration = Duration::from_millis(2);
+/// How long to spin while waiting; from then on there are pauses.
+const SPIN: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// One rank's side of a communicator, on a GPU.
-pub(crate) struct Communicator {
+pub(in crate::device::cuda) struct GpuCommunicator {
     gpu: Arc<Gpu>,
     functions: &'static Functions,
     state: Mutex<State>,
 }
 
-/// Locked by whoever calls NCCL.
+/// The state of a communicator. Callers of NCCL lock it.
 struct State {
-    /// Where NCCL writes the handle: before `ncclCommInitRankConfig` returns, and once more from a
-    /// thread of its own when the ranks have met, which may be after this has been dropped. So it
-    /// is kept for good.
+    /// The place where NCCL writes the handle: before `ncclCommInitRankConfig` returns, and once
+    /// more from another thread when the ranks have met, which may be after this has been dropped.
+    /// So it is kept for good.
     place: &'static AtomicPtr<c_void>,
-    /// Once it has been given back, there is nothing in the place.
+    /// True once the handle has been given back.
     is_gone: bool,
-    /// Why it is of no use any more.
+    /// Why it cannot be used any more.
     failed: Option<String>,
 }
 
 impl State {
-    /// Null if there is none. It is used by one thread at a time, which holds the lock; NCCL ties
-    /// it to no thread, but to the GPU that was current when it was made.
-    fn handle(&self) -> Handle {
+    /// Returns the handle, or null. Only the thread that holds the lock uses it. NCCL ties it to
+    /// the GPU that was current when it was made, and to no thread.
+    fn handle(&self) -> Comm {
         if self.is_gone { ptr::null_mut() } else { self.place.load(Acquire) }
     }
 
-    fn take(&mut self) -> Handle {
+    fn take(&mut self) -> Comm {
         let handle = self.handle();
         self.is_gone = true;
         handle
     }
 }
 
-impl UniqueId {
-    /// A new one.
-    ///
-    /// # Errors
-    ///
-    /// If there is no NCCL, or it fails.
-    pub(crate) fn new() -> Result<UniqueId, Error> {
-        let functions = library::functions()?;
-        let mut id = RawId([0; ID_BYTES]);
-        // SAFETY: `id` may be written.
-        let status = unsafe { (functions.unique_id)(&mut id) };
-        match status {
-            Status::SUCCESS => Ok(UniqueId(id.0)),
-            status => Err(failure(format!("making an id failed: {}", functions.words(status)))),
-        }
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// From what another rank told.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<UniqueId> {
-        bytes.try_into().ok().map(UniqueId)
+/// Makes an id for a new communicator.
+///
+/// # Errors
+///
+/// If NCCL is missing, or fails.
+pub(in crate::device::cuda) fn new_id() -> Result<Vec<u8>, Error> {
+    let functions = library::functions()?;
+    let mut id = RawId([0; ID_BYTES]);
+    // SAFETY: `id` may be written.
+    let status = unsafe { (functions.unique_id)(&mut id) };
+    match status {
+        Status::SUCCESS => Ok(id.0.to_vec()),
+        status => Err(failure(format!("making an id failed: {}", functions.words(status)))),
     }
 }
 
-impl Communicator {
-    /// Meets the other ranks; all of them call this. `is_off` is asked from time to time whether
-    /// another rank has failed, and why.
+/// Converts a rank for NCCL.
+fn number(rank: usize) -> Result<c_int, Error> {
+    c_int::try_from(rank).map_err(|_| failure(format!("there is no rank {rank}")))
+}
+
+/// Returns the memory of a piece, and the address of its first byte.
+fn on_gpu<'a>((memory, offset): Piece<'a>) -> Result<(&'a GpuMemory, u64), Error> {
+    let on_gpu = (memory as &dyn Any).downcast_ref::<GpuMemory>();
+    let on_gpu = on_gpu.ok_or_else(|| failure("the array is not on this rank's GPU"))?;
+    Ok((on_gpu, memory.address() + offset))
+}
+
+impl GpuCommunicator {
+    /// Meets the other ranks; all of them call this. `is_off` returns why another rank has failed.
     ///
     /// # Errors
     ///
     /// If they do not all come before `until`, or NCCL fails.
-    pub(crate) fn new(
-        gpu: &Arc<Gpu>,
-        id: &UniqueId,
+    pub(in crate::device::cuda) fn new(
+        gpu: Arc<Gpu>,
+        id: &[u8],
         rank: usize,
         size: usize,
         is_off: &dyn Fn() -> Option<String>,
         until: Instant,
-    ) -> Result<Communicator, Error> {
+    ) -> Result<GpuCommunicator, Error> {
+        let id = id.try_into().map_err(|_| failure("what rank 0 told is no id of NCCL's"))?;
         let functions = library::functions()?;
-        let number = |number: usize| {
-            c_int::try_from(number).map_err(|_| failure(format!("there is no rank {number}")))
-        };
         let (rank, size) = (number(rank)?, number(size)?);
         let mut config = Config::unblocking();
         let place: &AtomicPtr<_> = Box::leak(Box::new(AtomicPtr::new(ptr::null_mut())));
         gpu.check("meeting the other ranks", gpu.context.bind())?;
-        // SAFETY: (1) the place may be written at any time from now on, as it lives for ever; (2)
+        // SAFETY: (1) the place may be written at any time from now on, as it is never freed; (2)
         // the configuration is one of NCCL 2.14, and is copied; (3) the context of the GPU is
-        // current, which is the one that the CUDA runtime inside NCCL takes.
-        let begun =
-            unsafe { (functions.init)(place.as_ptr(), size, RawId(id.0), rank, &mut config) };
+        // current, and the CUDA runtime inside of NCCL takes the current one.
+        let begun = unsafe { (functions.init)(place.as_ptr(), size, RawId(id), rank, &mut config) };
         let state = Mutex::new(State { place, is_gone: false, failed: None });
-        let communicator = Communicator { gpu: gpu.clone(), functions, state };
+        let communicator = GpuCommunicator { gpu, functions, state };
         let mut state = lock(&communicator.state);
         let met = communicator.settle(&state, begun, is_off, until);
         let met =
@@ -124,110 +124,14 @@ impl Communicator {
         met.map(|()| communicator)
     }
 
-    /// The bytes of every rank, in all ranks and in their order. Over when this returns.
-    pub(crate) fn all_gather(
-        &self,
-        (mine, from): (&GpuMemory, u64),
-        (all, to): (&GpuMemory, u64),
-        bytes: usize,
-        is_off: &dyn Fn() -> Option<String>,
-        until: Instant,
-    ) -> Result<(), Error> {
-        let gather = self.functions.all_gather;
-        let (source, target) = (mine.address(from), all.address(to));
-        let memories = [(mine, false), (all, true)];
-        self.run("all-gather", &memories, is_off, until, |handle, stream| {
-            // SAFETY: (1) the communicator is live; (2) the memories are of its GPU, which is
-            // current, and hold that many bytes from there, `all` as many for each rank: the caller
-            // has looked; (3) they are given back only behind this work: `queue` sees to it; (4)
-            // all ranks call this with the same number, as they have agreed.
-            unsafe {
-                gather(source as *const c_void, target as *mut c_void, bytes, BYTES, handle, stream)
-            }
-        })
-    }
-
-    /// The bytes of the rank `root`, in all ranks. Over when this returns.
-    pub(crate) fn broadcast(
-        &self,
-        (array, at): (&GpuMemory, u64),
-        bytes: usize,
-        root: usize,
-        is_off: &dyn Fn() -> Option<String>,
-        until: Instant,
-    ) -> Result<(), Error> {
-        let broadcast = self.functions.broadcast;
-        let place = array.address(at);
-        let root =
-            c_int::try_from(root).map_err(|_| failure(format!("there is no rank {root}")))?;
-        self.run("broadcast", &[(array, true)], is_off, until, |handle, stream| {
-            // SAFETY: as in `all_gather`; (5) where both pointers are the same, it works in place.
-            unsafe {
-                broadcast(
-                    place as *const c_void,
-                    place as *mut c_void,
-                    bytes,
-                    BYTES,
-                    root,
-                    handle,
-                    stream,
-                )
-            }
-        })
-    }
-
-    /// The bytes to the rank `to`, which receives as many. Over when this returns.
-    pub(crate) fn send(
-        &self,
-        (array, at): (&GpuMemory, u64),
-        bytes: usize,
-        to: usize,
-        is_off: &dyn Fn() -> Option<String>,
-        until: Instant,
-    ) -> Result<(), Error> {
-        let (send, place) = (self.functions.send, array.address(at));
-        let to = c_int::try_from(to).map_err(|_| failure(format!("there is no rank {to}")))?;
-        self.run("send", &[(array, false)], is_off, until, |handle, stream| {
-            // SAFETY: as in `all_gather`, but for (4): the other rank receives; if it does not,
-            // this ends at the deadline.
-            unsafe { send(place as *const c_void, bytes, BYTES, to, handle, stream) }
-        })
-    }
-
-    /// The bytes that the rank `from` sends. Over when this returns.
-    pub(crate) fn receive(
-        &self,
-        (array, at): (&GpuMemory, u64),
-        bytes: usize,
-        from: usize,
-        is_off: &dyn Fn() -> Option<String>,
-        until: Instant,
-    ) -> Result<(), Error> {
-        let (receive, place) = (self.functions.receive, array.address(at));
-        let from =
-            c_int::try_from(from).map_err(|_| failure(format!("there is no rank {from}")))?;
-        self.run("receive", &[(array, true)], is_off, until, |handle, stream| {
-            // SAFETY: as in `send`.
-            unsafe { receive(place as *mut c_void, bytes, BYTES, from, handle, stream) }
-        })
-    }
-
-    /// Ends whatever is under way, here and by that in all ranks.
-    pub(crate) fn abort(&self, why: &str) {
-        let mut state = lock(&self.state);
-        if !state.handle().is_null() {
-            self.give_up(&mut state, "ending the group", why);
-        }
-    }
-
     /// Queues an operation and waits for it.
-    fn run(
+    fn queue(
         &self,
         operation: &str,
         memories: &[(&GpuMemory, bool)],
         is_off: &dyn Fn() -> Option<String>,
         until: Instant,
-        work: impl FnOnce(Handle, cudarc::driver::sys::CUstream) -> Status,
+        work: impl FnOnce(Comm, CUstream) -> Status,
     ) -> Result<(), Error> {
         let mut state = lock(&self.state);
         if let Some(why) = &state.failed {
@@ -235,10 +139,9 @@ impl Communicator {
         }
         let done = self.gpu.check(operation, RawEvent::new(&self.gpu.context, false))?;
         let mut begun = Ok(());
-        let stream = self.gpu.default_stream();
-        self.gpu.queue(&stream, operation, memories, None, |stream| {
-            begun = self.settle(&state, work(state.handle(), stream.stream.raw()), is_off, until);
-            done.record(&stream.stream)
+        self.gpu.queue(&self.gpu.home, operation, memories, None, |stream| {
+            begun = self.settle(&state, work(state.handle(), stream.raw), is_off, until);
+            done.record(stream)
         })?;
         let outcome = begun.and_then(|()| {
             self.wait(until, || match done.is_reached() {
@@ -248,7 +151,7 @@ impl Communicator {
                     (Status::SUCCESS | Status::IN_PROGRESS, None) => Ok(false),
                     (status, None) => Err(self.functions.words(status)),
                 },
-                Err(failure) => Err(crate::device::cuda::error::describe(&failure)),
+                Err(failure) => Err(error::describe(&failure)),
             })
         });
         outcome.map_err(|why| self.give_up(&mut state, operation, &why))
@@ -274,14 +177,14 @@ impl Communicator {
         })
     }
 
-    /// How it is with the communicator.
+    /// Returns the state of the communicator.
     fn asked(&self, state: &State) -> Result<Status, String> {
         let handle = state.handle();
         if handle.is_null() {
             return Ok(Status::IN_PROGRESS);
         }
         let mut now = Status::SUCCESS;
-        // SAFETY: (1) the communicator is live; (2) `now` may be written, and any number is one.
+        // SAFETY: (1) the communicator is live; (2) `now` may be written, and any number is valid.
         let asked = unsafe { (self.functions.state)(handle, &mut now) };
         if asked == Status::SUCCESS { Ok(now) } else { Err(self.functions.words(asked)) }
     }
@@ -298,7 +201,7 @@ impl Communicator {
             if now >= until {
                 return Err(String::from("not all ranks came in time"));
             }
-            if now - start > EAGER { thread::sleep(PAUSE) } else { thread::yield_now() }
+            if now - start > SPIN { thread::sleep(PAUSE) } else { thread::yield_now() }
         }
         Ok(())
     }
@@ -309,7 +212,7 @@ impl Communicator {
         let sentence = format!("{operation} failed: {why}");
         if !handle.is_null() && self.gpu.context.bind().is_ok() {
             // SAFETY: (1) the communicator is live, and not used again; (2) its GPU is current.
-            // What it returns says only whether it had gone already.
+            // Its result only says whether the communicator had gone already.
             let _ = unsafe { (self.functions.abort)(handle) };
         }
         state.failed.get_or_insert_with(|| sentence.clone());
@@ -317,15 +220,72 @@ impl Communicator {
     }
 }
 
-impl Drop for Communicator {
+impl Communicator for GpuCommunicator {
+    fn run(
+        &self,
+        transfer: Transfer,
+        bytes: usize,
+        is_off: &dyn Fn() -> Option<String>,
+        until: Instant,
+    ) -> Result<(), Error> {
+        let Functions { all_gather, broadcast, send, receive, .. } = *self.functions;
+        // SAFETY, for each: (1) the communicator is live; (2) the memories are of its GPU, which is
+        // current, and hold that many bytes from there, `all` as many for each rank: the caller has
+        // checked it; (3) they are freed only behind this work: `Gpu::queue` ensures it.
+        match transfer {
+            Transfer::AllGather { mine, all } => {
+                let ((mine, from), (all, to)) = (on_gpu(mine)?, on_gpu(all)?);
+                let memories = [(mine, false), (all, true)];
+                self.queue("all-gather", &memories, is_off, until, |comm, stream| {
+                    let (from, to) = (from as *const c_void, to as *mut c_void);
+                    // SAFETY: as above; (4) all ranks call this with the same number, as they have
+                    // agreed.
+                    unsafe { all_gather(from, to, bytes, BYTES, comm, stream) }
+                })
+            }
+            Transfer::Broadcast { array, root } => {
+                let ((array, at), root) = (on_gpu(array)?, number(root)?);
+                self.queue("broadcast", &[(array, true)], is_off, until, |comm, stream| {
+                    let (from, to) = (at as *const c_void, at as *mut c_void);
+                    // SAFETY: as for an all-gather; (5) if both pointers are the same, NCCL works
+                    // in place.
+                    unsafe { broadcast(from, to, bytes, BYTES, root, comm, stream) }
+                })
+            }
+            Transfer::Send { array, to } => {
+                let ((array, at), to) = (on_gpu(array)?, number(to)?);
+                self.queue("send", &[(array, false)], is_off, until, |comm, stream| {
+                    // SAFETY: as above; (4) the other rank receives, or this ends at the deadline.
+                    unsafe { send(at as *const c_void, bytes, BYTES, to, comm, stream) }
+                })
+            }
+            Transfer::Receive { array, from } => {
+                let ((array, at), from) = (on_gpu(array)?, number(from)?);
+                self.queue("receive", &[(array, true)], is_off, until, |comm, stream| {
+                    // SAFETY: as above; (4) the other rank sends, or this ends at the deadline.
+                    unsafe { receive(at as *mut c_void, bytes, BYTES, from, comm, stream) }
+                })
+            }
+        }
+    }
+
+    fn abort(&self, why: &str) {
+        let mut state = lock(&self.state);
+        if !state.handle().is_null() {
+            self.give_up(&mut state, "ending the group", why);
+        }
+    }
+}
+
+impl Drop for GpuCommunicator {
     fn drop(&mut self) {
         let mut state = lock(&self.state);
         let handle = state.handle();
         if handle.is_null() || self.gpu.context.bind().is_err() {
             return;
         }
-        // SAFETY: (1) the communicator is live; (2) its GPU is current; (3) nothing else is called
-        // on it but what follows.
+        // SAFETY: (1) the communicator is live; (2) its GPU is current; (3) only the calls below
+        // use it from now on.
         let begun = unsafe { (self.functions.finalize)(handle) };
         match self.settle(&state, begun, &|| None, Instant::now() + FAREWELL) {
             Ok(()) => {
@@ -338,8 +298,8 @@ impl Drop for Communicator {
     }
 }
 
-impl fmt::Debug for Communicator {
+impl fmt::Debug for GpuCommunicator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "communicator on {}", self.gpu.label())
+        write!(f, "communicator on {}", self.gpu.label)
     }
 }

@@ -1,5 +1,4 @@
-//! Where NCCL may be.
-#![allow(unsafe_code)]
+//! The search for NCCL's library.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -12,22 +11,22 @@ use crate::Error;
 
 /// The variable that names the library's file.
 const VARIABLE: &str = "LINREC_NCCL";
-/// What to do where there is none.
+/// What to do where the library is missing.
 pub(super) const WAY_OUT: &str = "install NCCL 2.14 or newer (`pip install nvidia-nccl-cu12`, or the system's \
                                   libnccl2), name its file in LINREC_NCCL, or let arrays go through the memory of the host (LINREC_NCCL=none, \
                                   `Group::through_host`)";
-/// What the variable says where NCCL is not wanted.
+/// The value of the variable if NCCL is not wanted.
 const NONE: &str = "none";
-/// What the system's linker looks for, on its path and the user's.
+/// The names that the system's linker looks for, on its path and the user's.
 const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
 
-/// Whether the user says that NCCL is not to be used.
-pub(crate) fn nccl_is_declined() -> bool {
+/// True if the user declines NCCL.
+pub(in crate::device::cuda) fn is_declined() -> bool {
     env::var_os(VARIABLE).is_some_and(|value| value == NONE)
 }
 
-/// The first that loads: the file that `LINREC_NCCL` names and no other, or the linker's, or that
-/// of an active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`).
+/// Returns the first library that loads: the file that `LINREC_NCCL` names and no other, or the
+/// linker's, or the file of an active Python environment (`VIRTUAL_ENV`, `CONDA_PREFIX`).
 pub(super) fn library() -> Result<Library, Error> {
     if cfg!(not(target_os = "linux")) {
         return Err(failure(format!("there is none for this system; {WAY_OUT}")));
@@ -38,8 +37,8 @@ pub(super) fn library() -> Result<Library, Error> {
             failure(format!("{VARIABLE}={} cannot be used: {why}", file.display()))
         });
     }
-    // SAFETY: (1) a bare name is looked for on the linker's path, which is the system's and the
-    // user's; (2) what has this name is NCCL, whose initialisation can run in any program.
+    // SAFETY: (1) the linker looks for a bare name on its path, which is the system's and the
+    // user's; (2) the library with this name is NCCL, whose initialisation can run in any program.
     let found = NAMES.into_iter().find_map(|name| unsafe { open(Path::new(name)) }.ok());
     if let Some(library) = found {
         return Ok(library);
@@ -55,15 +54,15 @@ pub(super) fn library() -> Result<Library, Error> {
     Err(failure(format!("{} was not found; {WAY_OUT}{refusals}", NAMES[0])))
 }
 
-/// Loads a library that nobody but the user and the system can have put there.
+/// Loads a library that only the user and the system can have put there.
 fn load(file: &Path) -> Result<Library, String> {
     let file = trust::check(file, Above::Closed)?;
-    // SAFETY: (1) the file has NCCL's name in a place where the user keeps it, or the user says
-    // that it is NCCL; (2) it and the folders above were found to be the user's or the system's.
+    // SAFETY: (1) the file has NCCL's name in an environment of the user's, or the user has named
+    // it; (2) `trust` found that it and the folders above are the user's or the system's.
     unsafe { open(&file) }.map_err(|error| error.to_string())
 }
 
-/// The library's files in a Python environment.
+/// Returns the library's files in a Python environment.
 fn below(root: &Path) -> Vec<PathBuf> {
     let versions = root.join("lib").read_dir().into_iter().flatten().flatten();
     let files = versions.map(|version| version.path().join("site-packages/nvidia/nccl/lib"));

@@ -1,22 +1,21 @@
-//! The library, and the table of its functions.
-#![allow(unsafe_code)]
+//! NCCL's library, and the table of its functions.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::CUstream;
 use libloading::Library;
 
 use super::find;
 use crate::Error;
+use crate::device::cuda::sys::CUstream;
 
 /// `ncclComm_t`, a handle.
-pub(super) type Handle = *mut c_void;
+pub(super) type Comm = *mut c_void;
 /// `ncclDataType_t`: single bytes.
 pub(super) const BYTES: c_int = 0;
 
-/// What a function of NCCL returned. Any number is one.
+/// The result of a call. Any integer is valid.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -24,39 +23,38 @@ pub(super) struct Status(pub(super) c_int);
 
 impl Status {
     pub(super) const SUCCESS: Status = Status(0);
-    /// It goes on, and is to be asked again.
+    /// The call goes on; its state has to be asked for again.
     pub(super) const IN_PROGRESS: Status = Status(7);
 }
 
-/// `ncclUniqueId`: by what the ranks of a communicator find each other.
+/// `ncclUniqueId`, by which the ranks of a communicator find each other.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct RawId(pub(super) [u8; ID_BYTES]);
 
 pub(super) const ID_BYTES: usize = 128;
 
-/// `ncclConfig_t` as NCCL 2.14 had it. Later versions have more behind, and take its own size and
-/// version to mean that nothing is said of that.
+/// `ncclConfig_t` of NCCL 2.14. Later versions have more fields behind it, and take them as unset
+/// if size and version are these.
 #[repr(C)]
 pub(super) struct Config {
     size: usize,
     magic: u32,
     version: u32,
     blocking: c_int,
-    /// Where 2.14 has nothing, and later versions their next number: this is how they write that it
-    /// is not said.
-    unsaid: c_int,
+    /// Padding in 2.14, and the next field of later versions: it holds their value for "unset".
+    unset: c_int,
 }
 
 impl Config {
-    /// No call waits.
+    /// The mode in which no call waits.
     pub(super) fn unblocking() -> Config {
         Config {
             size: size_of::<Config>(),
             magic: 0xcafe_beef,
             version: OLDEST as u32,
             blocking: 0,
-            unsaid: c_int::MIN,
+            unset: c_int::MIN,
         }
     }
 }
@@ -70,39 +68,39 @@ pub(super) struct Functions {
     version: unsafe extern "C" fn(*mut c_int) -> Status,
     words: unsafe extern "C" fn(Status) -> *const c_char,
     pub(super) unique_id: unsafe extern "C" fn(*mut RawId) -> Status,
-    pub(super) init: unsafe extern "C" fn(*mut Handle, c_int, RawId, c_int, *mut Config) -> Status,
-    pub(super) state: unsafe extern "C" fn(Handle, *mut Status) -> Status,
-    pub(super) finalize: unsafe extern "C" fn(Handle) -> Status,
-    pub(super) destroy: unsafe extern "C" fn(Handle) -> Status,
-    pub(super) abort: unsafe extern "C" fn(Handle) -> Status,
+    pub(super) init: unsafe extern "C" fn(*mut Comm, c_int, RawId, c_int, *mut Config) -> Status,
+    pub(super) state: unsafe extern "C" fn(Comm, *mut Status) -> Status,
+    pub(super) finalize: unsafe extern "C" fn(Comm) -> Status,
+    pub(super) destroy: unsafe extern "C" fn(Comm) -> Status,
+    pub(super) abort: unsafe extern "C" fn(Comm) -> Status,
     pub(super) all_gather:
-        unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, Handle, CUstream) -> Status,
+        unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, Comm, CUstream) -> Status,
     pub(super) send:
-        unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Handle, CUstream) -> Status,
+        unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Comm, CUstream) -> Status,
     pub(super) receive:
-        unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Handle, CUstream) -> Status,
+        unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Comm, CUstream) -> Status,
     pub(super) broadcast: unsafe extern "C" fn(
         *const c_void,
         *mut c_void,
         usize,
         c_int,
         c_int,
-        Handle,
+        Comm,
         CUstream,
     ) -> Status,
 }
 
-/// NCCL's functions; the library is loaded once, and stays.
+/// Returns NCCL's functions; the library is loaded once, and stays.
 ///
 /// # Errors
 ///
-/// If there is none, or it is too old, with the way out.
+/// If the library is missing or too old, with the way out.
 pub(super) fn functions() -> Result<&'static Functions, Error> {
     static LOADED: OnceLock<Result<(Functions, Library), Error>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {
         let library = find::library()?;
-        // SAFETY: (1) it was found by NCCL's name in a place of the system's or the user's; (2) it
-        // is kept beside them.
+        // SAFETY: (1) it has NCCL's name in a place of the system's or the user's; (2) it is kept
+        // together with its functions.
         let functions = unsafe { Functions::of(&library) };
         let functions = functions.map_err(|error| {
             failure(format!("the library found lacks a function: {error}; {}", find::WAY_OUT))
@@ -120,8 +118,8 @@ impl Functions {
     /// 2. The functions are not called after it is closed.
     unsafe fn of(library: &Library) -> Result<Functions, libloading::Error> {
         // SAFETY: each name is one of NCCL's, with the signature that its header has declared since
-        // 2.14, but for the result and the type of elements, which are C enums: integers of the
-        // size of a `Status`.
+        // 2.14; the result and the type of elements are C enums, and thus integers of the size of
+        // a `Status`.
         unsafe {
             Ok(Functions {
                 version: *library.get(b"ncclGetVersion\0")?,
@@ -150,16 +148,16 @@ impl Functions {
         if version >= OLDEST {
             return Ok(());
         }
-        // 2.8 and before counted otherwise, and are smaller still.
+        // Versions up to 2.8 have smaller numbers of another form.
         Err(failure(format!(
             "its version is {version}, and {OLDEST} (2.14) is the oldest that can be used; {}",
             find::WAY_OUT
         )))
     }
 
-    /// What NCCL says of a code.
+    /// Returns NCCL's words for a code.
     pub(super) fn words(&self, status: Status) -> String {
-        // SAFETY: any number is accepted; what is returned is a constant string, or null.
+        // SAFETY: the function takes any number, and returns null or a constant string.
         let words = unsafe {
             let words = (self.words)(status);
             (!words.is_null()).then(|| CStr::from_ptr(words).to_string_lossy().into_owned())
@@ -169,11 +167,11 @@ impl Functions {
     }
 }
 
-/// Loads a library by its name, which the linker looks for, or from its file.
+/// Loads a library from its file, or by a name that the linker looks for.
 ///
 /// # Safety
 ///
-/// 1. What is found there is NCCL, which can be loaded by any program.
+/// 1. The library found there is NCCL, which any program can load.
 /// 2. Nobody else can put another file there before this returns.
 pub(super) unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
     // SAFETY: as the caller promises.

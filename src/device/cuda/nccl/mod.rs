@@ -1,16 +1,15 @@
-//! NCCL: what the ranks of a group on GPUs exchange arrays by.
+//! NCCL, by which the ranks of a group on GPUs exchange arrays.
 //!
-//! Its library is looked for when a group is made, and nothing needs it before. Functions are
-//! called directly: cudarc declares what they return as a Rust enum of the codes that it knows, and
-//! a later NCCL returns others. Here every result is an integer.
+//! Its library is looked for when a group is made, and nothing needs it before. Every result is an
+//! integer, since a later NCCL returns codes that this crate does not know.
 //!
-//! Communicators are made in the mode in which no call waits. So whoever waits does it here, looks
-//! at the clock, and aborts the communicator when the time is over, which ends what is under way on
+//! Communicators are made in the mode in which no call waits. Waiting is done here, with a look at
+//! the clock: when the time is over, the communicator is aborted, which ends what is under way on
 //! the GPU.
 
 mod communicator;
 mod find;
 mod library;
 
-pub(crate) use communicator::{Communicator, UniqueId};
-pub(crate) use find::nccl_is_declined;
+pub(super) use communicator::{GpuCommunicator, new_id};
+pub(super) use find::is_declined;
