@@ -61,37 +61,26 @@
 //! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world
 //! is handed to it.
 
-mod bounds;
-mod counters;
-mod global_memory;
-mod instruction;
+mod isa;
 mod launch;
 mod machine;
-mod matrix;
-mod operand;
-mod operation;
-mod order;
-mod program;
-mod ptx;
+mod memory;
+mod parse;
 mod report;
-mod shared_memory;
 pub mod special;
 mod stepper;
-mod texture;
-mod trace;
-mod variables;
-mod workspace;
 
-pub use counters::{Access, Class, Counters, Printed, Site, sectors, wavefronts};
-pub use global_memory::{Memory, MemoryError};
-pub use launch::{Launch, Prepared};
-pub use program::{Kernel, Param, SharedVariable};
-pub use ptx::{Declaration, Declarations, Module, ParseError};
-pub use report::{Report, ReportKind};
+pub use isa::{Access, Class, Kernel, Param, SharedVariable};
+pub use launch::{Prepared, Variable};
+pub use machine::Launch;
+pub use memory::global::{Memory, MemoryError};
+pub use memory::texture::{AddressMode, Element, Extent, Filter, Image, Sampler};
+pub use parse::{Declaration, Declarations, Module, ParseError};
+pub use report::{
+    Accessed, Copied, Counters, Event, Printed, Report, ReportKind, Site, Trace, What,
+};
+pub use report::{sectors, wavefronts};
 pub use stepper::{Cell, Path, Register, Step, Stepper, Values, Waits, Warp};
-pub use texture::{AddressMode, Element, Extent, Filter, Image, Sampler};
-pub use trace::{Accessed, Copied, Event, Trace, What};
-pub use variables::Variable;
 
 /// The code of the README, as a test.
 #[cfg(doctest)]

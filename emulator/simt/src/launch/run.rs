@@ -4,24 +4,19 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::{Launch, Prepared};
-use crate::bounds::{Account, bytes_of, reserve};
-use crate::counters::{Counters, Tally};
+use super::prepared::Prepared;
 use crate::machine::block::Block;
-use crate::machine::fault::{Fault, Result as Found};
-use crate::machine::{Beside, Run};
-use crate::order::Order as Ordering;
-use crate::report::{Report, ReportKind};
-use crate::trace::Trace;
-use crate::workspace;
+use crate::machine::state::{Beside, IDLE_ROUNDS, Launch, Run};
+use crate::memory::global::workspace;
+use crate::memory::order::Order as Ordering;
+use crate::report::{
+    Account, Counters, Fault, Report, ReportKind, Result as Found, Tally, Trace, bytes_of, reserve,
+};
 
 /// Instructions that a warp executes before the next one's turn.
 pub(crate) const QUANTUM: u32 = 1 << 14;
 /// Instructions that a warp executes before the next one's turn, if blocks run together.
 pub(crate) const SHORT_QUANTUM: u32 = 256;
-/// Rounds in which no warp stores anything, passes a barrier or leaves, before blocks that run
-/// together are said to make no progress.
-pub(crate) const IDLE_ROUNDS: u32 = 4096;
 
 impl Prepared<'_> {
     /// The launch.
@@ -212,7 +207,7 @@ impl Prepared<'_> {
         for mut block in all {
             if block.turn(run, SHORT_QUANTUM).map_err(|report| *report)? {
                 run.tally.blocks += 1;
-                self.memory.spare.keep(block);
+                self.save(block);
             } else {
                 left.push(block);
             }
@@ -235,7 +230,7 @@ impl Prepared<'_> {
         let mut all: Vec<Block> = Vec::new();
         reserve(&mut all, (blocks.end - blocks.start) as usize, "blocks")?;
         for number in blocks.clone() {
-            let mut block = self.memory.spare.take();
+            let mut block: Block = self.memory.spare.take();
             block.reset(run, number, blocks.start)?;
             all.push(block);
         }
@@ -250,7 +245,7 @@ impl Prepared<'_> {
         self.inside(&blocks)?;
         let each = Block::bytes(&self.launch, self.grain);
         let mut run = self.start(each, trace, blocks.start)?;
-        let mut block = self.memory.spare.take();
+        let mut block: Block = self.memory.spare.take();
         for number in blocks {
             let begun = self.bounds.go_on().and_then(|()| block.reset(&run, number, number));
             begun.map_err(|fault| self.before(number, *fault))?;
@@ -262,8 +257,15 @@ impl Prepared<'_> {
             }
             run.tally.blocks += 1;
         }
-        self.memory.spare.keep(block);
+        self.save(block);
         Ok(run.tally.counters(self.launch.kernel))
+    }
+
+    /// Saves a block that has run for later launches on the memory.
+    fn save(&self, mut block: Block) {
+        block.retire();
+        let bytes = block.held();
+        self.memory.spare.keep(block, bytes);
     }
 
     fn inside(&self, blocks: &Range<u64>) -> Result<(), Report> {

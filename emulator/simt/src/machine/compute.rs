@@ -1,13 +1,12 @@
 //! The instructions that read and write registers and do nothing else.
 
-use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
-use super::convert::{self, Conversion};
-use super::registers::{Registers, put};
-use super::{carry, float, float_order, integer, ternary};
-use crate::program::{Op, Slot, Space, Type};
+use super::state::{Registers, put};
+use crate::isa::{LOCAL_WINDOW, Op, PARAMETER_WINDOW, SHARED_WINDOW, Slot, Space, Type};
+use crate::machine::arithmetic::convert::{self, Conversion};
+use crate::machine::arithmetic::{carry, float, float_order, integer, ternary};
 
 /// Executes `op` in the lanes `active`, if it is one of them. Whether it is.
-pub(super) fn compute(r: &mut Registers, op: &Op, active: u32) -> bool {
+pub(crate) fn compute(r: &mut Registers, op: &Op, active: u32) -> bool {
     match *op {
         Op::Fma { ty, round, clamp, d, a, b, c } => {
             float::fma(r, ty, round, clamp, [d, a, b, c], active);
@@ -69,7 +68,8 @@ pub(super) fn compute(r: &mut Registers, op: &Op, active: u32) -> bool {
         Op::ConvertPair { to, round, clamp, d, a, b } => {
             let (high, low) = (*r.words(a), *r.words(b));
             let half = |bits: u32| {
-                let value = convert::clamped(f32::from_bits(bits).into(), clamp);
+                let value =
+                    super::arithmetic::rounding::clamped(f32::from_bits(bits).into(), clamp);
                 convert::float_bits(to, value, round) as u32
             };
             r.set_words(d, active, |i| half(high[i]) << 16 | half(low[i]));

@@ -1,14 +1,11 @@
 //! What works across the lanes of a warp: shuffles, votes, reductions.
 
-use super::fault::{Result, fault};
-use super::registers::{ALL, BITS, Registers, Words};
-use super::warp::Lanes as At;
-use crate::counters::lanes as each;
-use crate::program::{Shuffle, Slot};
-use crate::report::{Lanes, ReportKind};
+use super::state::{ALL, BITS, Lanes as At, Registers, Words};
+use crate::isa::{Shuffle, Slot};
+use crate::report::{Lanes, ReportKind, Result, fault, lanes as each};
 
 /// Whether the lanes that a warp-wide instruction names are together.
-pub(super) enum Gathered {
+pub(crate) enum Gathered {
     Yes,
     /// Some of them are elsewhere, and may come.
     NotYet,
@@ -18,7 +15,7 @@ pub(super) enum Gathered {
 /// place (the rest of them skips it), `alive` have not left the kernel. Lanes that have left, or
 /// that the block never had, count as being there, as they do on a GPU since Volta: a mask may name
 /// them.
-pub(super) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
+pub(crate) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
     // Nearly always: one mask, and all of its lanes are here.
     if active == ALL && masks.iter().all(|mask| *mask == ALL) {
         return Ok(Gathered::Yes);
@@ -50,25 +47,25 @@ pub(super) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Resul
 
 /// What is to be said of a shuffle that names lanes which have left, if what follows shows that
 /// they are missing.
-pub(super) fn suspicion(masks: &Words, active: u32, left: u32) -> Option<String> {
+pub(crate) fn suspicion(masks: &Words, active: u32, left: u32) -> Option<String> {
     let mask = each(active).map(|lane| masks[lane]).find(|mask| mask & left != 0)?;
     let who = Lanes(mask & left);
     Some(format!("names {who} in its mask {mask:#010x}, which left the kernel before"))
 }
 
 /// The slots of a shuffle: `b` chooses the source, `c` holds the segment.
-pub(super) struct Operands {
-    pub(super) d: Slot,
-    pub(super) valid: Option<Slot>,
-    pub(super) a: Slot,
-    pub(super) b: Slot,
-    pub(super) c: Slot,
-    pub(super) mask: Slot,
+pub(crate) struct Operands {
+    pub(crate) d: Slot,
+    pub(crate) valid: Option<Slot>,
+    pub(crate) a: Slot,
+    pub(crate) b: Slot,
+    pub(crate) c: Slot,
+    pub(crate) mask: Slot,
 }
 
 /// `shfl.sync` of a full warp whose lanes all say the same, and mean the whole warp: what nearly
 /// all do. Whether it was that.
-pub(super) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operands) -> bool {
+pub(crate) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operands) -> bool {
     let Operands { d, valid, a, b, c, .. } = *operands;
     let (all_b, all_c) = (r.words(b), r.words(c));
     let (b, clamp) = (all_b[0] as usize & 31, all_c[0] as usize & 31);
@@ -111,14 +108,14 @@ pub(super) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operan
 
 /// What the lanes have after a shuffle of what they had `before`, if each that is `active` takes it
 /// of its source.
-pub(super) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
+pub(crate) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
     let value = |i: usize| before[usize::from(sources[i]) % 32];
     std::array::from_fn(|i| if active >> i & 1 == 1 { value(i) } else { before[i] })
 }
 
 /// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns from which lane each has what it
 /// has now; 0 of those that are not active.
-pub(super) fn shuffle(
+pub(crate) fn shuffle(
     r: &mut Registers,
     op: Shuffle,
     operands: &Operands,
@@ -179,7 +176,7 @@ fn nothing_to_take<T>(source: u8, mask: u32, lane: usize, at: At) -> Result<T> {
     fault(ReportKind::Shuffle, 1 << lane, message)
 }
 
-pub(super) fn name(op: Shuffle) -> &'static str {
+pub(crate) fn name(op: Shuffle) -> &'static str {
     match op {
         Shuffle::Up => "up",
         Shuffle::Down => "down",

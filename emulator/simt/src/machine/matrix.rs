@@ -1,24 +1,22 @@
 //! Products of matrices, which all lanes of a warp compute together.
 
-use super::Run;
-use super::fault::{Result, fault};
-use super::matrix_memory::{Rows, Where};
-use super::registers::{ALL, Registers};
-use super::tensor::{Number, double_sum, integer, integer_sum, rounded, sum, summand};
-use super::warp::{Lanes as At, Place, Scratch};
-use crate::matrix::{Element, Fragment, How, Part, Product};
-use crate::program::{Instruction, Op, Slot};
-use crate::report::{Lanes, ReportKind};
+use super::state::{ALL, Lanes as At, Place, Registers, Run, Scratch};
+use crate::isa::{Element, Fragment, How, Instruction, Op, Part, Product, Slot};
+use crate::machine::access::matrix::{Rows, Where};
+use crate::machine::arithmetic::tensor::{
+    Number, double_sum, integer, integer_sum, rounded, sum, summand,
+};
+use crate::report::{Lanes, ReportKind, Result, fault};
 
 /// The registers of the factors.
 #[derive(Clone, Copy)]
-pub(super) struct Factors {
-    pub(super) a: [Slot; 8],
-    pub(super) b: [Slot; 8],
+pub(crate) struct Factors {
+    pub(crate) a: [Slot; 8],
+    pub(crate) b: [Slot; 8],
 }
 
 /// Whether all lanes of the warp have come.
-pub(super) fn together(at: At) -> Result<bool> {
+pub(crate) fn together(at: At) -> Result<bool> {
     let (missing, skip) = (!at.active, at.path & !at.active);
     if missing == 0 {
         return Ok(true);
@@ -42,7 +40,7 @@ pub(super) fn together(at: At) -> Result<bool> {
 
 impl Run<'_> {
     /// Executes one of them, for which all lanes have come.
-    pub(super) fn matrix(
+    pub(crate) fn matrix(
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
@@ -116,7 +114,7 @@ fn spread(r: &mut Registers, fragment: Fragment, slots: &[Slot; 8], all: &[u64])
 }
 
 /// `d = a b + c`.
-pub(super) fn multiply(
+pub(crate) fn multiply(
     r: &mut Registers,
     product: Product,
     factors: Factors,
@@ -182,7 +180,7 @@ pub(super) fn multiply(
 }
 
 /// `movmatrix`: rows become columns.
-pub(super) fn transpose(r: &mut Registers, d: Slot, a: Slot) {
+pub(crate) fn transpose(r: &mut Registers, d: Slot, a: Slot) {
     let a = *r.words(a);
     // Element `column` of row `row`.
     let element =

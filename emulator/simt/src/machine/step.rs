@@ -1,50 +1,21 @@
 //! One instruction of a warp.
 
-use super::Run;
-use super::access::Shape;
-use super::atomic::Operation;
 use super::barrier::Meeting;
 use super::compute::compute;
-use super::copy::Copy;
-use super::fault::{Result, fault};
-use super::integer;
-use super::lanes::{self, Gathered};
-use super::matrix;
-use super::mbarrier;
-use super::registers::{ALL, Longs, Registers, Words};
-use super::warp::{Lanes, Place, Scratch, Suspect, Vain};
-use crate::program::{Clock, Op, Order, Scope, Slot, Space, Vote};
-use crate::report::ReportKind;
-use crate::trace::{Event, What};
-use crate::workspace;
-
-/// Where the lanes go after an instruction.
-pub(super) enum Next {
-    /// To the next one.
-    Step,
-    /// To `target`.
-    Branch { target: u32 },
-    /// To instructions of their own.
-    Scatter(Box<[u32; 32]>),
-    /// Out of the kernel.
-    Exit,
-    /// They wait for the other threads of the block.
-    Barrier(u8),
-    /// They wait at that barrier until it opens, which it has done so often.
-    Part { barrier: u8, phase: u32 },
-    /// They wait here for lanes of their warp, and then execute it again.
-    Gather,
-    /// A barrier of the warp has been passed, or something handed over that what follows is behind.
-    WarpBarrier,
-    /// To the next one, with what the warp's clock says in a register.
-    Clock { part: Clock, d: Slot },
-    /// To the next one, when others have had their turn: it is waited for an mbarrier.
-    Yield(Vain),
-}
+use super::lanes::Gathered;
+use super::state::{ALL, Lanes, Longs, Next, Place, Registers, Run, Scratch, Suspect, Words};
+use crate::isa::{Op, Order, Scope, Space, Vector, Vote};
+use crate::machine::access::atomic::Operation;
+use crate::machine::access::copy::Copy;
+use crate::machine::access::mbarrier;
+use crate::machine::arithmetic::integer;
+use crate::machine::{lanes, matrix};
+use crate::memory::global::workspace;
+use crate::report::{Event, ReportKind, Result, What, fault, uncounted};
 
 impl Run<'_> {
     /// Executes `op` in the lanes `at.active`.
-    pub(super) fn execute(
+    pub(crate) fn execute(
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
@@ -87,16 +58,16 @@ impl Run<'_> {
             }
 
             Op::Load { space, order, ty, count, wide, d, address } => {
-                let shape = Shape { space, order, ty, count, wide, slots: d };
+                let shape = Vector { space, order, ty, count, wide, slots: d };
                 self.load(r, scratch, place, shape, address, active)?;
             }
             Op::LoadParam { ty, count, wide, d, offset } => {
                 let shape =
-                    Shape { space: Space::Local, order: Order::Weak, ty, count, wide, slots: d };
+                    Vector { space: Space::Local, order: Order::Weak, ty, count, wide, slots: d };
                 self.load_parameter(r, shape, offset, active);
             }
             Op::Store { space, order, ty, count, wide, a, address } => {
-                let shape = Shape { space, order, ty, count, wide, slots: a };
+                let shape = Vector { space, order, ty, count, wide, slots: a };
                 self.store(r, scratch, place, shape, address, active)?;
                 if order == Order::Release && scratch.shared.follows() {
                     return self.behind(scratch, place, active);
@@ -293,7 +264,7 @@ impl Run<'_> {
     }
 
     /// Records an event that has room for so many values of all lanes beside it.
-    pub(super) fn trace_lanes(
+    pub(crate) fn trace_lanes(
         &mut self,
         place: &Place,
         lanes: u32,
@@ -311,13 +282,6 @@ impl Run<'_> {
             what: what(),
         })
     }
-}
-
-/// There were more of them than fit in 32 bits.
-#[cold]
-pub(crate) fn uncounted<T>(what: &str, lanes: u32) -> Result<T> {
-    let message = format!("passes more than {} {what}, as many as the emulator counts", u32::MAX);
-    fault(ReportKind::Instructions, lanes, message)
 }
 
 /// Whether all lanes that the masks name execute it now.

@@ -1,16 +1,13 @@
 //! The functions that every CUDA program can call without having them: those behind `printf` and
 //! `assert`.
 
-use super::Run;
-use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
-use super::fault::{Result, fault};
-use super::local::local_word;
 use super::print::{Spec, piece};
-use super::warp::{Lanes, Place, Scratch};
-use crate::bounds::bytes_of;
-use crate::counters::{Printed, lanes as each};
-use crate::program::{Call, Order, Passed, System};
-use crate::report::ReportKind;
+use super::state::{Lanes, Place, Run, Scratch};
+use crate::isa::{
+    Call, LOCAL_WINDOW, Order, PARAMETER_WINDOW, Passed, SHARED_WINDOW, System, WINDOW_END,
+};
+use crate::machine::access::local::local_word;
+use crate::report::{Printed, ReportKind, Result, bytes_of, fault, lanes as each};
 
 /// No more is printed at once, and no string is longer.
 const MOST_TEXT: usize = 1 << 14;
@@ -20,7 +17,7 @@ const MOST_QUOTED: usize = 200;
 impl Run<'_> {
     /// The lanes call the function one after the other, the lowest first; on a GPU the order is
     /// open.
-    pub(super) fn call_system(
+    pub(crate) fn call_system(
         &mut self,
         scratch: &mut Scratch<'_>,
         place: &Place,

@@ -1,0 +1,20 @@
+//! What an instruction is: what the parser makes of PTX, and what the machine executes.
+
+mod class;
+mod half;
+mod instruction;
+mod matrix;
+mod operand;
+mod operation;
+mod program;
+mod visit;
+
+pub use class::{Access, Class};
+pub(crate) use half::{half_as_f32, half_as_f64, power};
+pub(crate) use instruction::{Guard, Instruction, Op, held};
+pub(crate) use matrix::*;
+pub(crate) use operand::*;
+pub(crate) use operation::*;
+pub(crate) use program::*;
+pub use program::{Kernel, Param, SharedVariable};
+pub(crate) use visit::{Role, each_slot, slots, written};

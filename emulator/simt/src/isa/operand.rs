@@ -1,0 +1,278 @@
+//! What the operands and modifiers of instructions say: types, roundings, spaces, orders,
+//! addresses.
+
+/// The type an instruction works on. Bits (`.b32`) are unsigned integers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Type {
+    U8,
+    S8,
+    U16,
+    S16,
+    U32,
+    S32,
+    U64,
+    S64,
+    F16,
+    /// F16 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
+    F16Ftz,
+    Bf16,
+    /// Two halves in 32 bits.
+    F16x2,
+    F16x2Ftz,
+    Bf16x2,
+    F32,
+    F32Ftz,
+    F64,
+}
+
+impl Type {
+    pub(crate) fn bytes(self) -> u32 {
+        match self {
+            Type::U8 | Type::S8 => 1,
+            Type::U16 | Type::S16 | Type::F16 | Type::F16Ftz | Type::Bf16 => 2,
+            Type::U32 | Type::S32 | Type::F32 | Type::F32Ftz => 4,
+            Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2 => 4,
+            Type::U64 | Type::S64 | Type::F64 => 8,
+        }
+    }
+
+    /// Whether values of the type live in 64-bit slots.
+    pub(crate) fn is_wide(self) -> bool {
+        self.bytes() == 8
+    }
+
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Type::F32 | Type::F32Ftz | Type::F64) || self.is_half() || self.is_pair()
+    }
+
+    /// Whether it is a float of 16 bits.
+    pub(crate) fn is_half(self) -> bool {
+        matches!(self, Type::F16 | Type::F16Ftz | Type::Bf16)
+    }
+
+    /// Whether it is two floats of 16 bits.
+    pub(crate) fn is_pair(self) -> bool {
+        matches!(self, Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2)
+    }
+
+    pub(crate) fn is_signed(self) -> bool {
+        matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
+    }
+}
+
+/// How a result is rounded to the destination's format: to nearest even, toward zero, down, up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Round {
+    Nearest,
+    Zero,
+    Down,
+    Up,
+}
+
+/// What a float result is clamped to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Clamp {
+    Not,
+    /// `.sat`: to [0, 1], and +0 if it is NaN.
+    Saturate,
+    /// `.relu`: to +0 if it is negative.
+    Relu,
+}
+
+/// Where memory lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Space {
+    Global,
+    Shared,
+    Local,
+    /// `ld.const` only: its addresses are those of global memory.
+    Constant,
+    /// The kernel's parameters, at an address in a register: only read.
+    Parameter,
+    Generic,
+}
+
+/// How an access is ordered with those of other threads. Cache hints (`.cs`, `.nc`, …) are `Weak`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Order {
+    Weak,
+    /// `.volatile` and `.relaxed`.
+    Relaxed,
+    Acquire,
+    Release,
+    AcquireRelease,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Scope {
+    Block,
+    Device,
+}
+
+/// An address: a register plus an offset, or the offset alone (a variable's place in its space).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Address {
+    pub(crate) base: Base,
+    pub(crate) offset: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Base {
+    Zero,
+    Word(Slot),
+    Long(Slot),
+}
+
+/// U32, S32, U64, S64 (`Add`, `Min`, `Max`), F32, F64 (`Add`), U32 and U64 (the rest).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Atomic {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Exchange,
+    CompareAndSwap,
+    /// `inc` and `dec` of U32, which wrap at the operand.
+    Increment,
+    Decrement,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+/// The number of a barrier, or the 32-bit slot that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum BarrierId {
+    Number(u8),
+    Register(Slot),
+}
+
+/// The lower or upper half of 64 bits, or all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Clock {
+    Low,
+    High,
+    Whole,
+}
+
+/// Of the predicates of a block: how many hold (a 32-bit slot), whether all do, or one does (a
+/// predicate).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Reduction {
+    Count,
+    All,
+    Any,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Vote {
+    All,
+    Any,
+    Uniform,
+}
+
+/// A register: an index into the bank that its type belongs to.
+pub(crate) type Slot = u16;
+
+/// The three kinds of slots, by what fits in one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Bank {
+    Word,
+    Long,
+    Predicate,
+}
+
+/// Generic addresses: shared and local memory and the parameters each have a window below the first
+/// buffer of global memory.
+pub(crate) const SHARED_WINDOW: u64 = 1 << 32;
+pub(crate) const LOCAL_WINDOW: u64 = 2 << 32;
+pub(crate) const PARAMETER_WINDOW: u64 = 3 << 32;
+pub(crate) const WINDOW_END: u64 = 4 << 32;
+
+/// A load or a store of every lane: `count` values of type `ty`.
+#[derive(Clone, Copy)]
+pub(crate) struct Vector {
+    pub(crate) space: Space,
+    pub(crate) order: Order,
+    pub(crate) ty: Type,
+    pub(crate) count: u8,
+    /// The registers have 64 bits.
+    pub(crate) wide: bool,
+    pub(crate) slots: [Slot; 4],
+}
+
+impl Vector {
+    pub(crate) fn bytes(&self) -> u32 {
+        self.ty.bytes() * u32::from(self.count)
+    }
+}
+
+/// The geometries of instructions: how many coordinates they have, behind the number of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Geometry {
+    One,
+    Two,
+    Three,
+    Layers1,
+    Layers2,
+}
+
+impl Geometry {
+    /// As PTX writes it.
+    pub(crate) fn of(name: &str) -> Option<Geometry> {
+        let all = [Self::One, Self::Two, Self::Three, Self::Layers1, Self::Layers2];
+        all.into_iter().find(|geometry| geometry.name() == name)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Geometry::One => "1d",
+            Geometry::Two => "2d",
+            Geometry::Three => "3d",
+            Geometry::Layers1 => "a1d",
+            Geometry::Layers2 => "a2d",
+        }
+    }
+
+    pub(crate) fn is_layered(self) -> bool {
+        matches!(self, Geometry::Layers1 | Geometry::Layers2)
+    }
+
+    /// How many numbers say where: the layer's and the coordinates.
+    pub(crate) fn numbers(self) -> usize {
+        match self {
+            Geometry::One => 1,
+            Geometry::Two | Geometry::Layers1 => 2,
+            Geometry::Three | Geometry::Layers2 => 3,
+        }
+    }
+}
+
+/// What surfaces do outside of their bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Outside {
+    /// That is a mistake.
+    Trap,
+    /// The nearest place is meant.
+    Clamp,
+    /// Zeros are read, and nothing is written.
+    Zero,
+}
+
+/// What `txq` and `suq` ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Query {
+    Width,
+    Height,
+    Depth,
+    Layers,
+    /// Whether coordinates are normalized.
+    Normalized,
+}

@@ -1,0 +1,228 @@
+//! What a texture or surface is made of: texels, and how they are read.
+
+use std::fmt;
+
+use crate::isa::Geometry;
+
+/// What texels there are, and where.
+///
+/// Those of a CUDA array are the same numbers in rows one after the other, without gaps: how a GPU
+/// lays them out is its secret. Three-dimensional arrays and layers are planes one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Image {
+    /// Where the first texel is: in a buffer that holds all of them.
+    pub address: u64,
+    /// How many there are, and how they are arranged.
+    pub extent: Extent,
+    /// What each channel of a texel is.
+    pub element: Element,
+    /// How many channels a texel has: 1, 2 or 4.
+    pub channels: u32,
+}
+
+/// How texels are arranged; in texels, but for the pitch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Extent {
+    /// Linear memory, for `tex1Dfetch` (`cudaResourceTypeLinear`).
+    Linear {
+        /// Texels.
+        width: u32,
+    },
+    /// Rows that begin so many bytes apart (`cudaResourceTypePitch2D`).
+    Pitched {
+        /// Texels of a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// Bytes from the beginning of a row to that of the next.
+        pitch: u32,
+    },
+    /// An array of one dimension.
+    Array1d {
+        /// Texels.
+        width: u32,
+    },
+    /// An array of two dimensions.
+    Array2d {
+        /// Texels of a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+    },
+    /// An array of three dimensions.
+    Array3d {
+        /// Texels of a row.
+        width: u32,
+        /// Rows of a plane.
+        height: u32,
+        /// Planes.
+        depth: u32,
+    },
+    /// Layers of one dimension (`cudaArrayLayered`).
+    Layered1d {
+        /// Texels of a layer.
+        width: u32,
+        /// Layers.
+        layers: u32,
+    },
+    /// Layers of two dimensions.
+    Layered2d {
+        /// Texels of a row.
+        width: u32,
+        /// Rows of a layer.
+        height: u32,
+        /// Layers.
+        layers: u32,
+    },
+}
+
+/// What a channel of a texel is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "their names say it")]
+pub enum Element {
+    U8,
+    S8,
+    U16,
+    S16,
+    U32,
+    S32,
+    F16,
+    F32,
+}
+
+/// How a texture is read: `cudaTextureDesc`, whose zeros are the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sampler {
+    /// What lies outside, along x, y and z. Of coordinates that are not normalized, as CUDA has it,
+    /// all but the border mean [`AddressMode::Clamp`].
+    pub address_modes: [AddressMode; 3],
+    /// What is between the texels.
+    pub filter: Filter,
+    /// Coordinates go from 0 to 1, rather than to the extents (`normalizedCoords`).
+    pub normalized_coordinates: bool,
+    /// Integers of 8 and 16 bits become floats from 0, or −1, to 1 (`cudaReadModeNormalizedFloat`).
+    pub normalized_values: bool,
+}
+
+/// What is fetched outside of a texture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AddressMode {
+    /// The texture again (`cudaAddressModeWrap`).
+    #[default]
+    Wrap,
+    /// The nearest texel (`cudaAddressModeClamp`).
+    Clamp,
+    /// The texture again, every other time reversed (`cudaAddressModeMirror`).
+    Mirror,
+    /// Zeros (`cudaAddressModeBorder`, with a border colour of zeros).
+    Border,
+}
+
+/// What is fetched between texels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Filter {
+    /// The texel that the coordinates lie in (`cudaFilterModePoint`).
+    #[default]
+    Point,
+    /// What lies between texels (`cudaFilterModeLinear`), which is refused.
+    Linear,
+}
+
+impl Extent {
+    /// How many texels there are along x, y, and z or the layers; 1 where it has no such axis.
+    pub fn texels(self) -> [u32; 3] {
+        match self {
+            Extent::Linear { width } | Extent::Array1d { width } => [width, 1, 1],
+            Extent::Pitched { width, height, .. } | Extent::Array2d { width, height } => {
+                [width, height, 1]
+            }
+            Extent::Array3d { width, height, depth } => [width, height, depth],
+            Extent::Layered1d { width, layers } => [width, 1, layers],
+            Extent::Layered2d { width, height, layers } => [width, height, layers],
+        }
+    }
+
+    pub(crate) fn layers(self) -> Option<u32> {
+        match self {
+            Extent::Layered1d { layers, .. } | Extent::Layered2d { layers, .. } => Some(layers),
+            _ => None,
+        }
+    }
+
+    /// The geometry by which instructions call it.
+    pub(crate) fn geometry(self) -> Geometry {
+        match self {
+            Extent::Linear { .. } | Extent::Array1d { .. } => Geometry::One,
+            Extent::Pitched { .. } | Extent::Array2d { .. } => Geometry::Two,
+            Extent::Array3d { .. } => Geometry::Three,
+            Extent::Layered1d { .. } => Geometry::Layers1,
+            Extent::Layered2d { .. } => Geometry::Layers2,
+        }
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [x, y, z] = self.texels();
+        match self {
+            Extent::Linear { .. } => write!(f, "linear memory of {x}"),
+            Extent::Pitched { pitch, .. } => write!(f, "rows of {x} x {y}, {pitch} bytes apart"),
+            Extent::Array1d { .. } => write!(f, "a 1-D array of {x}"),
+            Extent::Array2d { .. } => write!(f, "a 2-D array of {x} x {y}"),
+            Extent::Array3d { .. } => write!(f, "a 3-D array of {x} x {y} x {z}"),
+            Extent::Layered1d { .. } => write!(f, "a layered 1-D array of {x}, {z} times"),
+            Extent::Layered2d { .. } => write!(f, "a layered 2-D array of {x} x {y}, {z} times"),
+        }
+    }
+}
+
+impl Element {
+    /// Bytes of a channel.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Element::U8 | Element::S8 => 1,
+            Element::U16 | Element::S16 | Element::F16 => 2,
+            Element::U32 | Element::S32 | Element::F32 => 4,
+        }
+    }
+
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Element::F16 | Element::F32)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Element::U8 => "u8",
+            Element::S8 => "s8",
+            Element::U16 => "u16",
+            Element::S16 => "s16",
+            Element::U32 => "u32",
+            Element::S32 => "s32",
+            Element::F16 => "f16",
+            Element::F32 => "f32",
+        }
+    }
+}
+
+impl Image {
+    /// Bytes of a texel.
+    pub(crate) fn texel_bytes(&self) -> u32 {
+        self.element.bytes() * self.channels
+    }
+
+    /// Bytes of the texels of a row.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        u64::from(self.extent.texels()[0]) * u64::from(self.texel_bytes())
+    }
+
+    /// The address of a byte of a row that is there.
+    pub(crate) fn place(&self, byte: u64, [y, z]: [u32; 2]) -> u64 {
+        let pitch = match self.extent {
+            Extent::Pitched { pitch, .. } => pitch.into(),
+            _ => self.row_bytes(),
+        };
+        let height = u64::from(self.extent.texels()[1]);
+        self.address + (u64::from(z) * height + u64::from(y)) * pitch + byte
+    }
+}

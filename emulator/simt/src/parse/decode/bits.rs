@@ -1,0 +1,187 @@
+//! Logic, shifts, counting and moving bits; and logic on predicates.
+
+use super::refusal::{Refusal, exactly};
+use crate::isa::{Binary, Logic, Op, Permute, Ternary, Unary};
+use crate::parse::body::state::Body;
+use crate::parse::source::number::Number;
+use crate::parse::source::statement::{Atom, Operand};
+use crate::parse::source::types::{B32, Typed, U32, bits, bits32, integer, integer32};
+
+pub(super) fn decode<'s>(
+    body: &mut Body<'_, 's>,
+    parts: &[&str],
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    match *parts {
+        [op @ ("and" | "or" | "xor"), "pred"] => {
+            let [d, a, b] = exactly(operands)?;
+            let d = predicate_destination(body, d)?;
+            let (a, b) = (body.predicate(a)?, body.predicate(b)?);
+            Ok(Op::Predicate { op: logic(op).ok_or(Refusal::Unknown)?, d, a, b })
+        }
+        ["not", "pred"] => {
+            let [d, a] = exactly(operands)?;
+            Ok(Op::NotPredicate { d: predicate_destination(body, d)?, a: body.predicate(a)? })
+        }
+        [op @ ("and" | "or" | "xor"), ty] if let Some(typed) = bits(ty) => {
+            let op = match op {
+                "and" => Binary::And,
+                "or" => Binary::Or,
+                _ => Binary::Xor,
+            };
+            binary(body, op, typed, typed, operands)
+        }
+        ["shl", ty] if let Some(typed) = bits(ty) => {
+            binary(body, Binary::Shl, typed, U32, operands)
+        }
+        ["shr", ty] if let Some(typed) = bits(ty).or_else(|| integer(ty)) => {
+            binary(body, Binary::Shr, typed, U32, operands)
+        }
+        ["not", ty] if let Some(typed) = bits(ty) => {
+            unary(body, Unary::Not, typed, typed, operands)
+        }
+        ["cnot", ty] if let Some(typed) = bits(ty) => {
+            unary(body, Unary::LogicalNot, typed, typed, operands)
+        }
+        ["brev", ty] if let Some(typed) = bits32(ty) => {
+            unary(body, Unary::BitReverse, typed, typed, operands)
+        }
+        ["popc", ty] if let Some(typed) = bits32(ty) => {
+            unary(body, Unary::PopCount, typed, U32, operands)
+        }
+        ["clz", ty] if let Some(typed) = bits32(ty) => {
+            unary(body, Unary::LeadingZeros, typed, U32, operands)
+        }
+        ["bfind", ty] if let Some(typed) = integer32(ty) => {
+            unary(body, Unary::FindBit { shift: false }, typed, U32, operands)
+        }
+        ["bfind", "shiftamt", ty] if let Some(typed) = integer32(ty) => {
+            unary(body, Unary::FindBit { shift: true }, typed, U32, operands)
+        }
+        ["bfe", ty] if let Some(typed) = integer32(ty) => {
+            let [d, a, b, c] = exactly(operands)?;
+            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
+            let (b, c) = (body.source(b, U32)?, body.source(c, U32)?);
+            Ok(Op::BitExtract { ty: typed.ty, d, a, b, c })
+        }
+        ["bfi", ty] if let Some(typed) = bits32(ty) => {
+            let [d, a, b, pos, len] = exactly(operands)?;
+            let d = body.destination(d, typed)?;
+            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
+            let (pos, len) = (body.source(pos, U32)?, body.source(len, U32)?);
+            Ok(Op::BitInsert { ty: typed.ty, d, a, b, pos, len })
+        }
+        ["lop3", "b32"] => {
+            let [d, a, b, c, table] = exactly(operands)?;
+            let Operand::Atom(Atom::Number(Number::Integer(table @ 0..=255))) = *table else {
+                return Err("the table is a number from 0 to 255".to_string().into());
+            };
+            let d = body.destination(d, B32)?;
+            let (a, b, c) = (body.source(a, B32)?, body.source(b, B32)?, body.source(c, B32)?);
+            Ok(Op::Lop3 { table: table as u8, d, a, b, c })
+        }
+        ["prmt", "b32"] => ternary(body, Ternary::Permute(Permute::Selectors), operands),
+        ["prmt", "b32", mode] if let Some(mode) = permute(mode) => {
+            ternary(body, Ternary::Permute(mode), operands)
+        }
+        ["szext", mode @ ("wrap" | "clamp"), ty @ ("u32" | "s32")]
+            if let Some(typed) = integer(ty) =>
+        {
+            let [d, a, b] = exactly(operands)?;
+            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
+            let b = body.source(b, U32)?;
+            let op = Ternary::Extend { wrap: mode == "wrap" };
+            Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c: b })
+        }
+        ["bmsk", mode @ ("wrap" | "clamp"), "b32"] => {
+            let [d, a, b] = exactly(operands)?;
+            let d = body.destination(d, B32)?;
+            let (a, b) = (body.source(a, B32)?, body.source(b, B32)?);
+            Ok(Op::Ternary {
+                op: Ternary::Mask { wrap: mode == "wrap" },
+                ty: B32.ty,
+                d,
+                a,
+                b,
+                c: b,
+            })
+        }
+        ["fns", "b32"] => ternary(body, Ternary::FindNth, operands),
+        ["shf", "l", mode @ ("wrap" | "clamp"), "b32"] => {
+            ternary(body, Ternary::FunnelLeft { wrap: mode == "wrap" }, operands)
+        }
+        ["shf", "r", mode @ ("wrap" | "clamp"), "b32"] => {
+            ternary(body, Ternary::FunnelRight { wrap: mode == "wrap" }, operands)
+        }
+        _ => Err(Refusal::Unknown),
+    }
+}
+
+fn permute(mode: &str) -> Option<Permute> {
+    Some(match mode {
+        "f4e" => Permute::Forward,
+        "b4e" => Permute::Backward,
+        "rc8" => Permute::Byte,
+        "rc16" => Permute::Half,
+        "ecl" => Permute::ClampLeft,
+        "ecr" => Permute::ClampRight,
+        _ => return None,
+    })
+}
+
+/// How two predicates are combined.
+pub(super) fn logic(name: &str) -> Option<Logic> {
+    Some(match name {
+        "and" => Logic::And,
+        "or" => Logic::Or,
+        "xor" => Logic::Xor,
+        _ => return None,
+    })
+}
+
+/// The predicate that an operand names as a destination.
+pub(super) fn predicate_destination<'s>(
+    body: &mut Body<'_, 's>,
+    operand: &Operand<'s>,
+) -> Result<u16, String> {
+    match *operand {
+        Operand::Atom(Atom::Name(name)) => body.destination_predicate(name),
+        _ => Err("the destination must be a `.pred` register".to_string()),
+    }
+}
+
+fn unary<'s>(
+    body: &mut Body<'_, 's>,
+    op: Unary,
+    typed: Typed,
+    result: Typed,
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    let [d, a] = exactly(operands)?;
+    let (d, a) = (body.destination(d, result)?, body.source(a, typed)?);
+    Ok(Op::Unary { op, ty: typed.ty, d, a })
+}
+
+fn binary<'s>(
+    body: &mut Body<'_, 's>,
+    op: Binary,
+    typed: Typed,
+    second: Typed,
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    let [d, a, b] = exactly(operands)?;
+    let d = body.destination(d, typed)?;
+    let (a, b) = (body.source(a, typed)?, body.source(b, second)?);
+    Ok(Op::Binary { op, ty: typed.ty, d, a, b })
+}
+
+fn ternary<'s>(
+    body: &mut Body<'_, 's>,
+    op: Ternary,
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    let [d, a, b, c] = exactly(operands)?;
+    let d = body.destination(d, B32)?;
+    let (a, b) = (body.source(a, B32)?, body.source(b, B32)?);
+    Ok(Op::Ternary { op, ty: B32.ty, d, a, b, c: body.source(c, B32)? })
+}

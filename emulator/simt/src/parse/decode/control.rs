@@ -1,0 +1,130 @@
+//! Branches, exits and barriers.
+
+use super::bits::predicate_destination;
+use super::refusal::{Refusal, exactly};
+use crate::isa::{BarrierId, Op, Reduction, Slot};
+use crate::parse::body::state::Body;
+use crate::parse::source::number::Number;
+use crate::parse::source::statement::{Atom, Operand};
+use crate::parse::source::types::U32;
+
+pub(super) fn decode<'s>(
+    body: &mut Body<'_, 's>,
+    parts: &[&str],
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    match *parts {
+        ["bra"] => branch(body, false, operands),
+        ["bra", "uni"] => branch(body, true, operands),
+        ["ret"] | ["ret", "uni"] => {
+            let [] = exactly(operands)?;
+            Ok(body.leave())
+        }
+        ["exit"] => {
+            let [] = exactly(operands)?;
+            Ok(Op::Exit)
+        }
+        ["trap"] => {
+            let [] = exactly(operands)?;
+            Ok(Op::Trap)
+        }
+        ["nanosleep", "u32"] => {
+            let [time] = exactly(operands)?;
+            body.source(time, U32)?;
+            Ok(Op::Nothing)
+        }
+        ["bar", "warp", "sync"] => {
+            let [mask] = exactly(operands)?;
+            Ok(Op::WarpBarrier { mask: body.source(mask, U32)? })
+        }
+        ["bar", "sync"]
+        | ["bar", "cta", "sync"]
+        | ["barrier", "sync"]
+        | ["barrier", "sync", "aligned"]
+        | ["barrier", "cta", "sync"]
+        | ["barrier", "cta", "sync", "aligned"] => {
+            let (id, threads) = match operands {
+                [id] => (id, None),
+                [id, threads] => (id, Some(threads)),
+                _ => {
+                    return Err("it takes the barrier's number, and that of threads"
+                        .to_string()
+                        .into());
+                }
+            };
+            let (id, threads) = barrier(body, id, threads)?;
+            Ok(Op::Barrier { id, threads })
+        }
+        ["bar", "arrive"]
+        | ["bar", "cta", "arrive"]
+        | ["barrier", "arrive"]
+        | ["barrier", "arrive", "aligned"]
+        | ["barrier", "cta", "arrive"]
+        | ["barrier", "cta", "arrive", "aligned"] => {
+            let [id, threads] = exactly(operands)?;
+            let threads = body.source(threads, U32)?;
+            Ok(Op::BarrierArrive { id: barrier(body, id, None)?.0, threads })
+        }
+        ["bar", "red", ref rest @ ..]
+        | ["bar", "cta", "red", ref rest @ ..]
+        | ["barrier", "red", ref rest @ ..]
+        | ["barrier", "cta", "red", ref rest @ ..] => {
+            let is_long = parts[0] == "barrier";
+            let op = match *rest {
+                [op, "aligned", ty] if is_long => reduction(op, ty),
+                [op, ty] => reduction(op, ty),
+                _ => None,
+            };
+            let op = op.ok_or(Refusal::Unknown)?;
+            let (d, id, threads, a) = match operands {
+                [d, id, a] => (d, id, None, a),
+                [d, id, threads, a] => (d, id, Some(threads), a),
+                _ => return Err("it takes 3 or 4 operands".to_string().into()),
+            };
+            let d = match op {
+                Reduction::Count => body.destination(d, U32)?,
+                _ => predicate_destination(body, d)?,
+            };
+            let (id, threads) = barrier(body, id, threads)?;
+            Ok(Op::BarrierReduce { op, id, threads, d, a: body.guard(a)? })
+        }
+        _ => Err(Refusal::Unknown),
+    }
+}
+
+/// The number of a barrier, and that of the threads, if it is given.
+fn barrier<'s>(
+    body: &mut Body<'_, 's>,
+    id: &Operand<'s>,
+    threads: Option<&Operand<'s>>,
+) -> Result<(BarrierId, Option<Slot>), String> {
+    let id = match *id {
+        Operand::Atom(Atom::Number(Number::Integer(id @ 0..16))) => BarrierId::Number(id as u8),
+        Operand::Atom(Atom::Name(name)) if name != "WARP_SZ" => {
+            BarrierId::Register(body.source(id, U32)?)
+        }
+        _ => return Err("the barrier is a literal from 0 to 15, or a register".to_string()),
+    };
+    let threads = threads.map(|threads| body.source(threads, U32)).transpose()?;
+    Ok((id, threads))
+}
+
+fn reduction(op: &str, ty: &str) -> Option<Reduction> {
+    Some(match (op, ty) {
+        ("popc", "u32") => Reduction::Count,
+        ("and", "pred") => Reduction::All,
+        ("or", "pred") => Reduction::Any,
+        _ => return None,
+    })
+}
+
+fn branch<'s>(
+    body: &mut Body<'_, 's>,
+    uniform: bool,
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    match exactly(operands)? {
+        [Operand::Atom(Atom::Name(label))] => Ok(body.branch(label, uniform)),
+        _ => Err("the target is a label".to_string().into()),
+    }
+}

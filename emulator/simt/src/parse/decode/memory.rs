@@ -1,0 +1,195 @@
+//! `ld`, `st` and `prefetch`. The modifiers are read by [`Access`].
+
+use super::access::Access;
+use super::modifiers::space;
+use super::refusal::{Refusal, exactly};
+use crate::isa::{Op, Space, Type};
+use crate::parse::body::names::Named;
+use crate::parse::body::state::Body;
+use crate::parse::body::unit::VariableSpace;
+use crate::parse::source::lexer::show;
+use crate::parse::source::statement::{Atom, Operand};
+use crate::parse::source::types::{B64, Kind, Typed, unsigned};
+
+pub(super) fn decode<'s>(
+    body: &mut Body<'_, 's>,
+    parts: &[&str],
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    match *parts {
+        ["ld", ..] => {
+            let access = Access::read(parts, true).ok_or(Refusal::Unknown)?;
+            let [d, address] = exactly(operands)?;
+            load(body, access, d, address)
+        }
+        ["st", ..] => {
+            let access = Access::read(parts, false).ok_or(Refusal::Unknown)?;
+            let [address, a] = exactly(operands)?;
+            store(body, access, address, a)
+        }
+        ["prefetch", "L1" | "L2"] | ["prefetchu", "L1"] => prefetch(body, Space::Generic, operands),
+        ["prefetch", name @ ("global" | "local"), "L1" | "L2"] if let Some(space) = space(name) => {
+            prefetch(body, space, operands)
+        }
+        _ => Err(Refusal::Unknown),
+    }
+}
+
+fn load<'s>(
+    body: &mut Body<'_, 's>,
+    access: Access,
+    d: &Operand<'s>,
+    address: &Operand<'s>,
+) -> Result<Op, Refusal> {
+    let Access { space, order, typed, count } = access;
+    let atoms = elements(d, count)?;
+    let mut d = [0; 4];
+    let mut register_bytes = 0;
+    for (slot, &atom) in d.iter_mut().zip(&atoms[..usize::from(count)]) {
+        let bytes;
+        (*slot, bytes) = match atom {
+            Atom::Name("_") if count > 1 => continue,
+            _ => body.destination_or_wider(&Operand::Atom(atom), typed)?,
+        };
+        if register_bytes != 0 && bytes != register_bytes {
+            return Err("the registers of a vector differ in size".to_string().into());
+        }
+        register_bytes = bytes;
+    }
+    let wide = register_bytes == 8;
+    // What the program does not look at goes where nobody reads it.
+    for (slot, atom) in d.iter_mut().zip(&atoms[..usize::from(count)]) {
+        if *atom == Atom::Name("_") {
+            *slot = body.sink(wide)?;
+        }
+    }
+    let ty = if typed.kind == Kind::Bits { unsigned(typed.ty) } else { typed.ty };
+    match space {
+        Some(space) => {
+            let address = body.address(address, space)?;
+            Ok(Op::Load { space, order, ty, count, wide, d, address })
+        }
+        None => match param_place(body, address, typed.bytes() * u32::from(count))? {
+            Place::Kernel(offset) => Ok(Op::LoadParam { ty, count, wide, d, offset }),
+            Place::At(space) => {
+                let address = body.address(address, space)?;
+                Ok(Op::Load { space, order, ty, count, wide, d, address })
+            }
+        },
+    }
+}
+
+/// Where parameters lie.
+enum Place {
+    /// So far behind the beginning of the kernel's.
+    Kernel(u32),
+    /// At an address in a space: the kernel's, if that is in a register, or in local memory those
+    /// that functions take.
+    At(Space),
+}
+
+/// Where `[name+8]` lies.
+fn param_place<'s>(
+    body: &mut Body<'_, 's>,
+    address: &Operand<'s>,
+    bytes: u32,
+) -> Result<Place, String> {
+    let Operand::Address(Atom::Name(name), offset) = *address else {
+        return Err("a parameter in brackets was expected".to_string());
+    };
+    let index = match body.find(name)? {
+        Named::Param(index) => index,
+        Named::Variable(index) if body.context.variables[index].space == VariableSpace::Param => {
+            return Ok(Place::At(Space::Local));
+        }
+        Named::Register(_) if body.frame.is_some() => return Ok(Place::At(Space::Local)),
+        Named::Register(_) => return Ok(Place::At(Space::Parameter)),
+        _ => return Err(format!("`{}` is no parameter", show(name))),
+    };
+    let param = &body.params[index];
+    let start = u32::try_from(offset)
+        .ok()
+        .filter(|&start| start.checked_add(bytes).is_some_and(|end| end <= param.bytes));
+    match start.map(|start| param.offset + start) {
+        None => Err(format!("parameter `{}` has {} bytes", show(name), param.bytes)),
+        Some(start) if start % bytes != 0 => {
+            Err(format!("{bytes} bytes of parameters are read at byte {start}"))
+        }
+        Some(start) => Ok(Place::Kernel(start)),
+    }
+}
+
+fn store<'s>(
+    body: &mut Body<'_, 's>,
+    access: Access,
+    address: &Operand<'s>,
+    a: &Operand<'s>,
+) -> Result<Op, Refusal> {
+    let Access { space, order, typed, count } = access;
+    let space = match space {
+        Some(space) => space,
+        None => match param_place(body, address, typed.bytes() * u32::from(count))? {
+            Place::At(Space::Local) => Space::Local,
+            _ => return Err("a kernel only reads its parameters".to_string().into()),
+        },
+    };
+    let address = body.address(address, space)?;
+    let atoms = elements(a, count)?;
+    let atoms = &atoms[..usize::from(count)];
+    let mut a = [0; 4];
+    let mut is_wide = None;
+    for (slot, &atom) in a.iter_mut().zip(atoms) {
+        if !is_register(atom) {
+            continue;
+        }
+        let bytes;
+        (*slot, bytes) = body.source_or_wider(&Operand::Atom(atom), typed)?;
+        if is_wide.is_some_and(|wide| wide != (bytes == 8)) {
+            return Err("the registers of a vector differ in size".to_string().into());
+        }
+        is_wide = Some(bytes == 8);
+    }
+    // Literals take slots like those of the registers beside them.
+    let wide = is_wide.unwrap_or(typed.ty.is_wide());
+    let literal = match (wide, typed.ty.is_wide()) {
+        (true, false) => B64,
+        _ => typed,
+    };
+    for (slot, &atom) in a.iter_mut().zip(atoms) {
+        if !is_register(atom) {
+            *slot = body.atom(atom, literal)?;
+        }
+    }
+    Ok(Op::Store { space, order, ty: unsigned_unless_float(typed), count, wide, a, address })
+}
+
+/// Whether the operand is no literal.
+fn is_register(atom: Atom) -> bool {
+    matches!(atom, Atom::Name(_))
+}
+
+fn unsigned_unless_float(typed: Typed) -> Type {
+    if typed.kind == Kind::Float { typed.ty } else { unsigned(typed.ty) }
+}
+
+/// As many elements as the access has values; those after them are without meaning.
+fn elements<'s>(operand: &Operand<'s>, count: u8) -> Result<[Atom<'s>; 4], String> {
+    match (*operand, count) {
+        (Operand::Atom(atom), 1) => Ok([atom; 4]),
+        (Operand::Vector(elements), _) if elements.as_slice().len() == usize::from(count) => {
+            let slice = elements.as_slice();
+            Ok(std::array::from_fn(|i| slice[i.min(slice.len() - 1)]))
+        }
+        _ => Err(format!("the access has {count} values, and so must the operand")),
+    }
+}
+
+fn prefetch<'s>(
+    body: &mut Body<'_, 's>,
+    space: Space,
+    operands: &[Operand<'s>],
+) -> Result<Op, Refusal> {
+    let [address] = exactly(operands)?;
+    body.address(address, space)?;
+    Ok(Op::Nothing)
+}
