@@ -70,6 +70,8 @@ mod report;
 pub mod special;
 mod stepper;
 
+#[doc(hidden)]
+pub use isa::instructions;
 pub use isa::{Access, Class, Kernel, Param, SharedVariable};
 pub use launch::{Prepared, Variable};
 pub use machine::Launch;

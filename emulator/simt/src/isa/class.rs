@@ -1,5 +1,8 @@
 //! What instructions count as.
 
+use super::operand::{Space, Type};
+use super::operation::Unary;
+
 /// What an instruction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -65,4 +68,62 @@ pub enum Access {
     SurfaceStore,
     /// An access through a generic address, which may go to any of them.
     Generic,
+}
+
+impl Class {
+    /// The class of arithmetic on a type.
+    pub(crate) fn of(ty: Type) -> Class {
+        if ty.is_float() { Class::Float } else { Class::Integer }
+    }
+
+    /// The class of a conversion.
+    pub(crate) fn of_two(to: Type, from: Type) -> Class {
+        if to.is_float() { Class::Float } else { Class::of(from) }
+    }
+
+    /// The class of an operation on one operand.
+    pub(crate) fn of_unary(op: Unary, ty: Type) -> Class {
+        match op {
+            Unary::Approximate { .. } => Class::Special,
+            Unary::Move => Class::Integer,
+            _ => Class::of(ty),
+        }
+    }
+
+    /// The class of loads and stores in a space.
+    pub(crate) fn of_space(space: Space) -> Class {
+        match space {
+            Space::Global | Space::Generic => Class::Global,
+            Space::Shared => Class::Shared,
+            Space::Local => Class::Local,
+            Space::Constant | Space::Parameter => Class::Parameter,
+        }
+    }
+}
+
+impl Access {
+    /// A load from a space, of those whose requests are counted.
+    pub(crate) fn load(space: Space) -> Option<Access> {
+        Access::of(space, [Access::GlobalLoad, Access::SharedLoad, Access::LocalLoad])
+    }
+
+    /// A store to a space.
+    pub(crate) fn store(space: Space) -> Option<Access> {
+        Access::of(space, [Access::GlobalStore, Access::SharedStore, Access::LocalStore])
+    }
+
+    /// An atomic operation in a space.
+    pub(crate) fn atomic(space: Space) -> Option<Access> {
+        Access::of(space, [Access::GlobalAtomic, Access::SharedAtomic, Access::Generic])
+    }
+
+    fn of(space: Space, [global, shared, local]: [Access; 3]) -> Option<Access> {
+        match space {
+            Space::Global => Some(global),
+            Space::Shared => Some(shared),
+            Space::Local => Some(local),
+            Space::Generic => Some(Access::Generic),
+            Space::Constant | Space::Parameter => None,
+        }
+    }
 }

@@ -7,14 +7,14 @@ mod matrix;
 mod operand;
 mod operation;
 mod program;
-mod visit;
 
 pub use class::{Access, Class};
 pub(crate) use half::{half_as_f32, half_as_f64, power};
-pub(crate) use instruction::{Guard, Instruction, Op, held};
+pub(crate) use instruction::instruction_table;
+pub use instruction::instructions;
+pub(crate) use instruction::{Instruction, Op, Role, held};
 pub(crate) use matrix::*;
 pub(crate) use operand::*;
 pub(crate) use operation::*;
 pub(crate) use program::*;
 pub use program::{Kernel, Param, SharedVariable};
-pub(crate) use visit::{Role, each_slot, slots, written};

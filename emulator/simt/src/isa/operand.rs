@@ -209,6 +209,11 @@ pub(crate) struct Vector {
 }
 
 impl Vector {
+    /// One of parameters, which nothing orders.
+    pub(crate) fn plain(ty: Type, count: u8, wide: bool, slots: [Slot; 4]) -> Vector {
+        Vector { space: Space::Parameter, order: Order::Weak, ty, count, wide, slots }
+    }
+
     pub(crate) fn bytes(&self) -> u32 {
         self.ty.bytes() * u32::from(self.count)
     }
@@ -275,4 +280,11 @@ pub(crate) enum Query {
     Layers,
     /// Whether coordinates are normalized.
     Normalized,
+}
+
+/// `@%p` or `@!%p`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Guard {
+    pub(crate) predicate: Slot,
+    pub(crate) negated: bool,
 }

@@ -20,7 +20,8 @@ impl Run<'_> {
         scratch: &mut Scratch<'_>,
         place: &Place,
         at: Lanes,
-        (site, target): (u32, Option<Slot>),
+        site: u32,
+        target: Option<Slot>,
     ) -> Result<Next> {
         let kernel = self.launch.kernel;
         let call = &kernel.calls[site as usize];
@@ -28,7 +29,7 @@ impl Run<'_> {
             (Callee::Function(number), _) => {
                 let function = &kernel.functions[number as usize];
                 self.enter(r, scratch, site, function, at.active)?;
-                return Ok(Next::Branch { target: function.entry });
+                return Ok(Next::Branch(function.entry));
             }
             (Callee::System(system), _) => {
                 let frames = call.frame.map_or([0; 32], |slot| *r.longs(slot));
@@ -106,9 +107,11 @@ impl Run<'_> {
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
+        _: &Place,
+        at: Lanes,
         function: u32,
-        active: u32,
-    ) -> Next {
+    ) -> Result<Next> {
+        let active = at.active;
         let kernel = self.launch.kernel;
         let function = &kernel.functions[function as usize];
         let frames = *r.longs(function.frame);
@@ -134,9 +137,9 @@ impl Run<'_> {
         }
         let first = targets[active.trailing_zeros() as usize % 32];
         if each(active).all(|lane| targets[lane] == first) {
-            return Next::Branch { target: first };
+            return Ok(Next::Branch(first));
         }
-        Next::Scatter(Box::new(targets))
+        Ok(Next::Scatter(Box::new(targets)))
     }
 }
 

@@ -1,8 +1,11 @@
 //! What works across the lanes of a warp: shuffles, votes, reductions.
 
-use super::state::{ALL, BITS, Lanes as At, Registers, Words};
-use crate::isa::{Shuffle, Slot};
-use crate::report::{Lanes, ReportKind, Result, fault, lanes as each};
+use super::arithmetic::integer;
+use super::state::{
+    ALL, BITS, Lanes as At, Longs, Next, Place, Registers, Run, Scratch, Suspect, Words,
+};
+use crate::isa::{Binary, Guard, Shuffle, Slot, Type, Vote};
+use crate::report::{Lanes, ReportKind, Result, What, fault, lanes as each, uncounted};
 
 /// Whether the lanes that a warp-wide instruction names are together.
 pub(crate) enum Gathered {
@@ -43,6 +46,12 @@ pub(crate) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Resul
         together &= mask & alive & !active == 0;
     }
     Ok(if together { Gathered::Yes } else { Gathered::NotYet })
+}
+
+/// Whether all lanes that the masks name execute it now.
+pub(crate) fn gathered(masks: &Words, at: At) -> Result<bool> {
+    let gathered = gather(masks, at.active, at.path, at.alive)?;
+    Ok(matches!(gathered, Gathered::Yes))
 }
 
 /// What is to be said of a shuffle that names lanes which have left, if what follows shows that
@@ -182,5 +191,122 @@ pub(crate) fn name(op: Shuffle) -> &'static str {
         Shuffle::Down => "down",
         Shuffle::Butterfly => "bfly",
         Shuffle::Index => "idx",
+    }
+}
+
+/// `vote.sync`: what lanes vote of those that their masks name and that are there.
+pub(crate) fn vote(r: &mut Registers, mask: Slot, op: Vote, d: Slot, a: Guard, active: u32) {
+    let (holds, masks) = (r.guard(a), r.words(mask));
+    let voted = integer::mask(|i| {
+        let members = masks[i] & active;
+        match op {
+            Vote::All => holds & members == members,
+            Vote::Any => holds & members != 0,
+            Vote::Uniform => holds & members == members || holds & members == 0,
+        }
+    });
+    r.set_predicate(d, active, voted);
+}
+
+pub(crate) fn ballot(r: &mut Registers, mask: Slot, d: Slot, a: Guard, active: u32) {
+    let (holds, masks) = (r.guard(a), *r.words(mask));
+    r.set_words(d, active, |i| holds & masks[i] & active);
+}
+
+/// `elect.sync`.
+pub(crate) fn elect(r: &mut Registers, mask: Slot, d: Option<Slot>, p: Slot, active: u32) {
+    let leaders = r.words(mask).map(|mask| (mask & active).trailing_zeros());
+    r.set_predicate(p, active, integer::mask(|i| leaders[i] == i as u32));
+    if let Some(d) = d {
+        r.set_words(d, active, |i| leaders[i]);
+    }
+}
+
+/// `redux.sync`.
+pub(crate) fn reduce(
+    r: &mut Registers,
+    mask: Slot,
+    op: Binary,
+    ty: Type,
+    d: Slot,
+    a: Slot,
+    active: u32,
+) {
+    let (values, masks) = (*r.words(a), *r.words(mask));
+    r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i] & active));
+}
+
+/// `match.any.sync`, or `match.all.sync` (`all`).
+pub(crate) fn match_values(
+    r: &mut Registers,
+    mask: Slot,
+    (all, ty): (bool, Type),
+    (d, valid): (Slot, Option<Slot>),
+    a: Slot,
+    active: u32,
+) {
+    let values: Longs = std::array::from_fn(|i| r.lane(a, ty.is_wide(), i));
+    let masks = r.words(mask).map(|mask| mask & active);
+    let same = |i: usize| masks[i] & integer::mask(|other| values[other] == values[i]);
+    let alike = integer::mask(|i| same(i) == masks[i]);
+    r.set_words(d, active, |i| if all && alike >> i & 1 == 0 { 0 } else { same(i) });
+    if let Some(valid) = valid {
+        r.set_predicate(valid, active, alike);
+    }
+}
+
+impl Run<'_> {
+    /// `shfl.sync`.
+    pub(crate) fn shuffle(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        at: At,
+        op: Shuffle,
+        operands: Operands,
+    ) -> Result<Next> {
+        let (active, masks) = (at.active, r.words(operands.mask));
+        if !gathered(masks, at)? {
+            return Ok(Next::Gather);
+        }
+        let left = at.exists & !at.alive;
+        if left != 0
+            && scratch.suspect.is_none()
+            && let Some(message) = suspicion(masks, active, left)
+        {
+            *scratch.suspect = Some(Box::new(Suspect { pc: place.pc, lanes: active, message }));
+        }
+        if active == ALL && self.trace.is_none() && shuffle_together(r, op, &operands) {
+            return Ok(Next::Step);
+        }
+        let before = *r.words(operands.a);
+        let sources = shuffle(r, op, &operands, at)?;
+        self.trace_lanes(place, active, 0, || {
+            let after = taken(&before, &sources, active);
+            What::Shuffle { mode: name(op), before, after, sources }
+        })?;
+        Ok(Next::Step)
+    }
+
+    /// `bar.warp.sync`.
+    pub(crate) fn warp_barrier(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        at: At,
+        mask: Slot,
+    ) -> Result<Next> {
+        if !gathered(r.words(mask), at)? {
+            return Ok(Next::Gather);
+        }
+        if place.warp_epoch == u32::MAX {
+            return uncounted("barriers of a warp", at.active);
+        }
+        let masks = r.words(mask).map(|mask| mask & at.alive);
+        let lanes = (at.active, at.alive);
+        scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, &masks);
+        Ok(Next::WarpBarrier)
     }
 }

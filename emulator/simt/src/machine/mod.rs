@@ -12,7 +12,6 @@ mod arithmetic;
 mod barrier;
 pub(crate) mod block;
 mod call;
-mod compute;
 mod lanes;
 mod matrix;
 mod paths;

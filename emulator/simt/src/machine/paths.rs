@@ -87,7 +87,7 @@ impl Warp {
     pub(crate) fn go(&mut self, run: &mut Run<'_>, current: usize, active: u32, next: Next) {
         let Path { pc, lanes, .. } = self.paths[current];
         let others = lanes & !active;
-        if let Next::Clock { part, d } = next {
+        if let Next::Clock(part, d) = next {
             let clock = self.clock;
             match part {
                 Clock::Low => self.registers.set_words(d, active, |_| clock as u32),
@@ -96,14 +96,14 @@ impl Warp {
             }
         }
         let own = match next {
-            Next::Step | Next::Clock { .. } | Next::Yield(_) | Next::Scatter(_) => {
+            Next::Step | Next::Clock(..) | Next::Yield(_) | Next::Scatter(_) => {
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
             }
             Next::WarpBarrier => {
                 self.epoch += 1;
                 Some(Path { pc: pc + 1, lanes: active, waiting: None })
             }
-            Next::Branch { target } => {
+            Next::Branch(target) => {
                 self.jumped = (pc, target);
                 if others != 0 {
                     run.tally.divergent_branches += 1;

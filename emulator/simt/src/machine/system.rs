@@ -2,11 +2,12 @@
 //! `assert`.
 
 use super::print::{Spec, piece};
-use super::state::{Lanes, Place, Run, Scratch};
+use super::state::{Lanes, Next, Place, Registers, Run, Scratch};
 use crate::isa::{
     Call, LOCAL_WINDOW, Order, PARAMETER_WINDOW, Passed, SHARED_WINDOW, System, WINDOW_END,
 };
 use crate::machine::access::local::local_word;
+use crate::memory::global::workspace;
 use crate::report::{Printed, ReportKind, Result, bytes_of, fault, lanes as each};
 
 /// No more is printed at once, and no string is longer.
@@ -15,6 +16,25 @@ const MOST_TEXT: usize = 1 << 14;
 const MOST_QUOTED: usize = 200;
 
 impl Run<'_> {
+    /// `trap`.
+    pub(crate) fn trap(
+        &mut self,
+        _: &mut Registers,
+        _: &mut Scratch<'_>,
+        place: &Place,
+        at: Lanes,
+    ) -> Result<Next> {
+        let kernel = self.launch.kernel;
+        let message = if kernel.opcodes[place.pc as usize].starts_with("brx") {
+            "branches by an index that is not among those of its list of labels"
+        } else if self.workspace == 0 && kernel.uses_workspace() {
+            workspace::MISSING
+        } else {
+            "executes trap"
+        };
+        fault(ReportKind::Trap, at.active, message.to_string())
+    }
+
     /// The lanes call the function one after the other, the lowest first; on a GPU the order is
     /// open.
     pub(crate) fn call_system(

@@ -4,11 +4,11 @@
 //! become one again. The path with the lowest instruction runs first, so that those ahead wait
 //! where the code joins: see `paths`.
 
-use super::compute::compute;
 use super::state::{
     Copies, Identity, Lanes, Next, Path, Place, Registers, Run, Scratch, Stack, Suspect, Unwritten,
     Vain,
 };
+use super::step::compute;
 use crate::isa::{Kernel, Op};
 use crate::memory::shared::{FirstRead, Shared};
 use crate::report::{Fault, Report, ReportKind, bytes_of, fault, refill};

@@ -9,8 +9,7 @@ use std::collections::HashMap;
 
 use super::reuse::place;
 use crate::isa::{
-    self, Bank, Callee, Instruction, Kept, Kernel, Op, Passed, Preset, SharedVariable, Slot,
-    System, each_slot,
+    self, Bank, Callee, Instruction, Kept, Kernel, Op, Passed, Preset, SharedVariable, Slot, System,
 };
 use crate::parse::body::slots::{Late, Shared};
 use crate::parse::body::unit::{Function, MOST_SHARED, ParseError, Unit};
@@ -313,7 +312,7 @@ fn append(
 
     kernel.code.extend(from.code.iter().map(|&instruction| -> Instruction {
         let mut instruction = instruction;
-        each_slot(&mut instruction, &mut |_, bank, slot| moved(bank, slot));
+        instruction.each_slot(&mut |_, bank, slot| moved(bank, slot));
         match &mut instruction.op {
             Op::Branch { target, .. } => *target += begin.code,
             Op::Call { site, .. } => *site += begin.calls as u32,

@@ -229,7 +229,10 @@ impl<'c, 's> Body<'c, 's> {
     fn end(&mut self, line: u32) -> Result<(), String> {
         let leaves = matches!(
             self.code.last(),
-            Some(Instruction { guard: None, op: Op::Exit | Op::Return { .. } | Op::Branch { .. } })
+            Some(Instruction {
+                guard: None,
+                op: Op::Exit {} | Op::Return { .. } | Op::Branch { .. }
+            })
         );
         if leaves && !self.labelled_end {
             return Ok(());

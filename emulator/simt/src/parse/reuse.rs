@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::isa::{Bank, Instruction, Kernel, Op, Preset, Role, Slot, each_slot};
+use crate::isa::{Bank, Instruction, Kernel, Op, Preset, Role, Slot};
 
 /// The most words of sets for each instruction, and the most of them that are gone through: so that
 /// the time is linear in the length of the code. Code that takes more keeps its slots; that of
@@ -69,7 +69,7 @@ pub(super) fn reuse(kernel: &mut Kernel) {
         }
     }
     for instruction in &mut kernel.code {
-        each_slot(instruction, &mut |_, bank, slot| *slot = slots[index(bank, *slot)]);
+        instruction.each_slot(&mut |_, bank, slot| *slot = slots[index(bank, *slot)]);
     }
     for preset in &mut kernel.presets {
         let (bank, slot) = place(preset);
@@ -118,7 +118,7 @@ fn spans(
     let blocks = blocks(code);
     let visit = |at: usize, visit: &mut dyn FnMut(Role, usize)| {
         let mut instruction = code[at];
-        each_slot(&mut instruction, &mut |role, bank, slot| visit(role, index(bank, *slot)));
+        instruction.each_slot(&mut |role, bank, slot| visit(role, index(bank, *slot)));
     };
 
     // Registers that a block may read before it writes them.
@@ -223,7 +223,7 @@ fn blocks(code: &[Instruction]) -> Vec<Block> {
     for (at, instruction) in code.iter().enumerate() {
         let leads = match instruction.op {
             Op::Branch { target, .. } => Some(target as usize),
-            Op::Exit | Op::Return { .. } | Op::Trap => None,
+            Op::Exit {} | Op::Return { .. } | Op::Trap {} => None,
             _ => continue,
         };
         for begin in leads.into_iter().chain([at + 1]) {

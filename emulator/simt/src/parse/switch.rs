@@ -67,6 +67,6 @@ impl<'s> Body<'_, 's> {
         }
         let b = self.slots.constant(Constant::Word(targets.len() as u32))?;
         self.push(None, compare(Compare::Ge, b), line, &opcode)?;
-        self.push(holds, Op::Trap, line, &opcode)
+        self.push(holds, Op::Trap {}, line, &opcode)
     }
 }

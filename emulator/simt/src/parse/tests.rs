@@ -26,7 +26,7 @@ fn kernel(statements: &str) -> Kernel {
 fn ops(statements: &str) -> Vec<Op> {
     let mut ops: Vec<Op> =
         kernel(statements).code.iter().map(|instruction| instruction.op).collect();
-    assert_eq!(ops.pop(), Some(Op::Exit));
+    assert_eq!(ops.pop(), Some(Op::Exit {}));
     ops
 }
 

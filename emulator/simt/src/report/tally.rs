@@ -3,7 +3,7 @@
 
 use super::bounds::bytes_of;
 use super::counters::{Counters, Printed, Site};
-use crate::isa::{Access, Class, Kernel, Op, Place, Space, Unary};
+use crate::isa::{Class, Kernel, Place};
 
 /// The counters while a range of blocks runs: by instruction.
 #[derive(Debug, Clone)]
@@ -78,9 +78,7 @@ impl Tally {
             let before = pc.checked_sub(1).filter(|&before| is_switch(before) && is_switch(pc));
             before.is_some_and(|before| kernel.places[before] == kernel.places[pc])
         };
-        let is_part = |pc: usize| {
-            matches!(kernel.code[pc].op, Op::Factors { .. } | Op::BulkTarget { .. }) || goes_on(pc)
-        };
+        let is_part = |pc: usize| kernel.code[pc].op.is_part() || goes_on(pc);
         let all = || self.executed.iter().enumerate();
         let counted = || all().filter(|(pc, _)| !is_part(*pc)).map(|(_, executed)| executed);
         let mut counters = Counters {
@@ -95,10 +93,10 @@ impl Tally {
         for (pc, instruction) in kernel.code.iter().enumerate() {
             let Executed { times, .. } = self.executed[pc];
             if times > 0 && !is_part(pc) {
-                let class = if is_switch(pc) { Class::Control } else { class(&instruction.op) };
+                let class = if is_switch(pc) { Class::Control } else { instruction.op.class() };
                 *counters.classes.entry(class).or_default() += times;
             }
-            let Some(access) = access(&instruction.op) else { continue };
+            let Some(access) = instruction.op.access() else { continue };
             let Place { line, .. } = kernel.places[pc];
             let Traffic { requests, sectors, wavefronts, conflicts, bytes } = self.traffic[pc];
             counters.sites.push(Site {
@@ -115,79 +113,4 @@ impl Tally {
         }
         counters
     }
-}
-
-fn class(op: &Op) -> Class {
-    match op {
-        Op::Unary { op: Unary::Approximate { .. }, .. } => Class::Special,
-        Op::Unary { op: Unary::Move, .. } => Class::Integer,
-        Op::Arithmetic { .. } | Op::Fma { .. } | Op::ConvertPair { .. } => Class::Float,
-        Op::Unary { ty, .. } | Op::Binary { ty, .. } if ty.is_float() => Class::Float,
-        Op::Convert { to, from, .. } if to.is_float() || from.is_float() => Class::Float,
-        Op::SetPredicate { ty, .. } if ty.is_float() => Class::Float,
-        Op::Test { .. } => Class::Float,
-        Op::Branch { .. } | Op::Call { .. } | Op::Return { .. } | Op::Exit | Op::Trap => {
-            Class::Control
-        }
-        Op::Barrier { .. }
-        | Op::BarrierArrive { .. }
-        | Op::BarrierReduce { .. }
-        | Op::WarpBarrier { .. }
-        | Op::MbarrierInit { .. }
-        | Op::MbarrierInvalidate { .. }
-        | Op::MbarrierArrive { .. }
-        | Op::MbarrierExpect { .. }
-        | Op::MbarrierTest { .. } => Class::Barrier,
-        Op::Multiply { .. } => Class::Matrix,
-        Op::MatrixLoad { space, .. } | Op::MatrixStore { space, .. } => match space {
-            Space::Shared => Class::Shared,
-            _ => Class::Global,
-        },
-        Op::RowsLoad { .. } | Op::RowsStore { .. } => Class::Shared,
-        Op::RowsTranspose { .. } => Class::Shuffle,
-        Op::Shuffle { .. }
-        | Op::Vote { .. }
-        | Op::Ballot { .. }
-        | Op::Elect { .. }
-        | Op::Reduce { .. }
-        | Op::Match { .. } => Class::Shuffle,
-        Op::LoadParam { .. } => Class::Parameter,
-        Op::Load { space, .. } | Op::Store { space, .. } => match space {
-            Space::Global | Space::Generic => Class::Global,
-            Space::Shared => Class::Shared,
-            Space::Local => Class::Local,
-            Space::Constant | Space::Parameter => Class::Parameter,
-        },
-        Op::CopyAsync { .. } | Op::BulkIn { .. } | Op::BulkOut { .. } => Class::Global,
-        Op::Fetch { .. } | Op::SurfaceLoad { .. } | Op::SurfaceStore { .. } => Class::Texture,
-        Op::Atomic { .. } | Op::Fence { .. } => Class::Atomic,
-        Op::Nothing | Op::CommitGroup | Op::WaitGroup { .. } => Class::Nothing,
-        _ => Class::Integer,
-    }
-}
-
-fn access(op: &Op) -> Option<Access> {
-    Some(match op {
-        Op::Load { space: Space::Global, .. } => Access::GlobalLoad,
-        Op::Load { space: Space::Shared, .. } => Access::SharedLoad,
-        Op::Load { space: Space::Local, .. } => Access::LocalLoad,
-        Op::Store { space: Space::Global, .. } => Access::GlobalStore,
-        Op::Store { space: Space::Shared, .. } => Access::SharedStore,
-        Op::Store { space: Space::Local, .. } => Access::LocalStore,
-        Op::Atomic { space: Space::Global, .. } => Access::GlobalAtomic,
-        Op::Atomic { space: Space::Shared, .. } => Access::SharedAtomic,
-        Op::MatrixLoad { space: Space::Global, .. } => Access::GlobalLoad,
-        Op::MatrixLoad { space: Space::Shared, .. } | Op::RowsLoad { .. } => Access::SharedLoad,
-        Op::MatrixStore { space: Space::Global, .. } => Access::GlobalStore,
-        Op::MatrixStore { space: Space::Shared, .. } | Op::RowsStore { .. } => Access::SharedStore,
-        Op::MatrixLoad { .. } | Op::MatrixStore { .. } => Access::Generic,
-        Op::CopyAsync { .. } | Op::BulkIn { .. } => Access::CopyAsync,
-        Op::BulkOut { .. } => Access::GlobalStore,
-        Op::Fetch { .. } => Access::TextureFetch,
-        Op::SurfaceLoad { .. } => Access::SurfaceLoad,
-        Op::SurfaceStore { .. } => Access::SurfaceStore,
-        Op::Load { space: Space::Constant | Space::Parameter, .. } => return None,
-        Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => Access::Generic,
-        _ => return None,
-    })
 }

@@ -149,7 +149,8 @@ impl Kernel {
     /// The name of the register that an instruction writes, or the first of them; of a kernel that
     /// was read by [`Module::parse_named`](crate::Module::parse_named).
     pub fn writes(&self, pc: u32) -> Option<&str> {
-        let written = crate::isa::written(self.code.get(pc as usize)?)?;
+        let [_, writes] = self.code.get(pc as usize)?.slots();
+        let &written = writes.first()?;
         let register = self.registers.iter().find(|one| (one.bank, one.slot) == written)?;
         Some(&register.name)
     }

@@ -7,7 +7,7 @@ use super::moved::{addresses, aligned, in_spaces};
 use super::parameter::no_parameter;
 use crate::isa::{Address, Atomic, Order, Slot, Space, Type};
 use crate::machine::arithmetic::{float, half};
-use crate::machine::state::{Place, Registers, Run, Scratch, actor};
+use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, actor};
 use crate::memory::global::{self, Named, Word};
 use crate::memory::order::{Access, Refused};
 use crate::report::{ReportKind, Result, fault, lanes as each};
@@ -31,11 +31,11 @@ impl Run<'_> {
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
+        at: Lanes,
         operation: Operation,
         address: Address,
-        lanes: u32,
-    ) -> Result<()> {
-        let Operation { ty, d, b, c, .. } = operation;
+    ) -> Result<Next> {
+        let (Operation { ty, d, b, c, .. }, lanes) = (operation, at.active);
         let (bytes, wide) = (ty.bytes(), ty.is_wide());
         let all = addresses(r, address);
         // One that leaves everything as it was is no progress: a lock that is taken is tried in a
@@ -96,7 +96,11 @@ impl Run<'_> {
             Ok(())
         })?;
         self.progress |= changed.get();
-        Ok(())
+        let releases = matches!(operation.order, Order::Release | Order::AcquireRelease);
+        match releases && scratch.shared.follows() {
+            true => self.behind(scratch, place, lanes),
+            false => Ok(Next::Step),
+        }
     }
 
     fn atomic_global(

@@ -9,7 +9,7 @@
 use super::mbarrier::Operation;
 use super::moved::{addresses, aligned};
 use crate::isa::{Address, Instruction, Op, Order, Slot, Space};
-use crate::machine::state::{Place, Registers, Run, Scratch, actor};
+use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, actor};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
 
 const COPIES: &str = "copies";
@@ -18,16 +18,18 @@ impl Run<'_> {
     /// From global memory to the place, and for the mbarrier, that the instruction before says.
     pub(crate) fn copy_in(
         &mut self,
-        r: &Registers,
+        r: &mut Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
-        (from, bytes): (Address, Slot),
-        lanes: u32,
-    ) -> Result<()> {
+        at: Lanes,
+        from: Address,
+        bytes: Slot,
+    ) -> Result<Next> {
+        let lanes = at.active;
         let before = (place.pc as usize).checked_sub(1);
         let before = before.and_then(|pc| self.launch.kernel.code.get(pc));
         let Some(&Instruction { op: Op::BulkTarget { to, mbarrier }, .. }) = before else {
-            return Ok(());
+            return Ok(Next::Step);
         };
         let (to, from, mbarriers) = (addresses(r, to), addresses(r, from), addresses(r, mbarrier));
         aligned(&from, lanes, 16, COPIES, || self.what(Space::Global, &from, lanes, 16))?;
@@ -56,7 +58,7 @@ impl Run<'_> {
         }
         scratch.shared.part(place.warp, place.warp_epoch);
         self.progress = true;
-        Ok(())
+        Ok(Next::WarpBarrier)
     }
 
     /// From shared to global memory.

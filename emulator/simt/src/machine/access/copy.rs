@@ -74,22 +74,33 @@ impl Run<'_> {
     }
 }
 
-impl Scratch<'_> {
+impl Run<'_> {
     /// `cp.async.commit_group`.
-    pub(crate) fn commit(&mut self, lanes: u32) {
-        let Copies { pending, committed } = self.copies;
+    pub(crate) fn commit_group(
+        &mut self,
+        _: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        _: &Place,
+        lanes: u32,
+    ) -> Result<()> {
+        let Copies { pending, committed } = &mut *scratch.copies;
         for copy in pending.iter_mut().filter(|copy| lanes >> copy.lane & 1 == 1) {
             copy.group.get_or_insert(committed[copy.lane]);
         }
-        for lane in each(lanes) {
-            committed[lane] += 1;
-        }
+        each(lanes).for_each(|lane| committed[lane] += 1);
+        Ok(())
     }
 
-    /// `cp.async.wait_group newest` (all but that many groups), or for all copies.
-    pub(crate) fn wait(&mut self, place: &Place, newest: Option<u32>, lanes: u32) {
-        let Copies { pending, committed } = &mut *self.copies;
-        let shared = &mut *self.shared;
+    /// `cp.async.wait_group newest` (all groups but the last `newest`), or for all copies.
+    pub(crate) fn wait_group(
+        &mut self,
+        _: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        newest: Option<u32>,
+        lanes: u32,
+    ) -> Result<()> {
+        let (Copies { pending, committed }, shared) = (&mut *scratch.copies, &mut *scratch.shared);
         pending.retain(|copy| {
             let due = match (newest, copy.group) {
                 (None, _) => true,
@@ -103,5 +114,6 @@ impl Scratch<'_> {
             }
             true
         });
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@
 
 use super::moved::{addresses, aligned};
 use crate::isa::{Address, Order, Slot, Space};
-use crate::machine::state::{Place, Registers, Run, Scratch, Vain, actor};
+use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, Vain, actor};
 use crate::memory::shared::{Fault, MOST_ARRIVALS, Phase, Wrong, mbarrier_bytes};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
 
@@ -41,10 +41,11 @@ impl Run<'_> {
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
+        at: Lanes,
         operation: Operation,
         address: Address,
-        lanes: u32,
-    ) -> Result<Option<Vain>> {
+    ) -> Result<Next> {
+        let lanes = at.active;
         const USES: &str = "uses an mbarrier of";
         let all = addresses(r, address);
         aligned(&all, lanes, 8, USES, || self.what(Space::Shared, &all, lanes, 8))?;
@@ -118,15 +119,18 @@ impl Run<'_> {
                 return self.wrong_mbarrier(wrong, operation, offset, lane);
             }
         }
+        self.progress |= !matches!(operation, Operation::Test { .. });
         match operation {
-            Operation::Test { d, .. } => r.set_predicate(d, lanes, over),
+            Operation::Test { d, .. } => {
+                r.set_predicate(d, lanes, over);
+                Ok(vain.map_or(Next::Step, Next::Yield))
+            }
             Operation::Arrive { .. } | Operation::Expect { .. } => {
                 scratch.shared.part(place.warp, place.warp_epoch);
+                Ok(Next::WarpBarrier)
             }
-            _ => {}
+            _ => Ok(Next::Step),
         }
-        self.progress |= !matches!(operation, Operation::Test { .. });
-        Ok(vain)
     }
 
     fn initialize(

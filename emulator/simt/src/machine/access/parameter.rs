@@ -2,16 +2,25 @@
 
 use super::moved::{Moved, spread};
 use crate::isa::Vector;
-use crate::machine::state::{Registers, Run};
+use crate::machine::state::{Place, Registers, Run, Scratch};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each};
 
 impl Run<'_> {
     /// Reads parameters, all lanes the same.
-    pub(crate) fn load_parameter(&self, r: &mut Registers, shape: Vector, offset: u32, lanes: u32) {
+    pub(crate) fn load_parameter(
+        &self,
+        r: &mut Registers,
+        _: &mut Scratch<'_>,
+        _: &Place,
+        shape: Vector,
+        offset: u32,
+        lanes: u32,
+    ) -> Result<()> {
         let bytes = shape.bytes() as usize;
         let arguments = self.launch.arguments.get(offset as usize..).unwrap_or(&[]);
         let words = words_of(&arguments[..bytes.min(arguments.len())]);
         spread(r, &shape, lanes, &[words; 32]);
+        Ok(())
     }
 
     /// Reads parameters, each lane at an address of its own.

@@ -1,8 +1,8 @@
 //! Shared memory as a warp sees it.
 
 use super::moved::{Moved, gathered, spread};
-use crate::isa::{Order, Vector};
-use crate::machine::state::{ALL, Next, Place, Registers, Run, Scratch, actor};
+use crate::isa::{Order, Scope, Vector};
+use crate::machine::state::{ALL, Lanes, Next, Place, Registers, Run, Scratch, actor};
 use crate::memory::order::{self, Access, Refused};
 use crate::memory::shared::{Actor, Culprit, Fault, Shared};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
@@ -118,8 +118,28 @@ impl Run<'_> {
         }
     }
 
+    /// `membar` and `fence`.
+    pub(crate) fn fence(
+        &mut self,
+        _: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        at: Lanes,
+        scope: Scope,
+    ) -> Result<Next> {
+        if scope == Scope::Device
+            && let Some(order) = &mut self.order
+        {
+            order.fence(&mut self.account, place.unit)?;
+        }
+        match scratch.shared.follows() {
+            true => self.fence_shared(scratch, place, at.active),
+            false => Ok(Next::Step),
+        }
+    }
+
     /// Lanes pass a fence: what they have done and seen may be handed on by relaxed accesses.
-    pub(crate) fn fence_shared(
+    fn fence_shared(
         &mut self,
         scratch: &mut Scratch<'_>,
         place: &Place,

@@ -3,8 +3,8 @@
 use super::local::{load_local, store_local};
 use super::moved::{Asked, addresses, aligned, in_spaces};
 use super::parameter::no_parameter;
-use crate::isa::{Address, Space, Vector};
-use crate::machine::state::{Place, Registers, Run, Scratch};
+use crate::isa::{Address, Order, Space, Vector};
+use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch};
 use crate::report::{Accessed, Event, Result, What, lanes as each};
 
 impl Run<'_> {
@@ -58,15 +58,19 @@ impl Run<'_> {
 
     pub(crate) fn store(
         &mut self,
-        r: &Registers,
+        r: &mut Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
+        at: Lanes,
         shape: Vector,
         address: Address,
-        lanes: u32,
-    ) -> Result<()> {
+    ) -> Result<Next> {
         let all = addresses(r, address);
-        self.store_at(r, scratch, place, shape, &all, lanes)
+        self.store_at(r, scratch, place, shape, &all, at.active)?;
+        match shape.order == Order::Release && scratch.shared.follows() {
+            true => self.behind(scratch, place, at.active),
+            false => Ok(Next::Step),
+        }
     }
 
     /// A store to addresses that are known.

@@ -35,6 +35,7 @@ impl Surface {
 }
 
 impl<'a> Run<'a> {
+    #[inline(never)]
     pub(crate) fn surface_load(
         &mut self,
         r: &mut Registers,
@@ -64,6 +65,7 @@ impl<'a> Run<'a> {
         self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Load)
     }
 
+    #[inline(never)]
     pub(crate) fn surface_store(
         &mut self,
         r: &Registers,

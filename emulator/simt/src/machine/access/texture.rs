@@ -4,8 +4,7 @@
 //! all that is known of that holds of them; and what a launch has written it may not read through a
 //! texture or surface, since these are read through a cache that does not see it.
 
-use super::surface::Surface;
-use crate::isa::{Geometry, Op, Order, Query, Slot, Type};
+use crate::isa::{Geometry, Order, Query, Slot, Type};
 use crate::machine::state::{Place, Registers, Run, Words};
 use crate::memory::global::{self, Named};
 use crate::memory::texture::coordinate::{channel, texel};
@@ -24,40 +23,28 @@ pub(crate) struct Done {
 }
 
 impl<'a> Run<'a> {
-    /// Executes an instruction on textures or surfaces.
+    /// `txq` and `suq`.
     #[inline(never)]
-    pub(crate) fn objects(
+    pub(crate) fn query(
         &mut self,
         r: &mut Registers,
-        place: &Place,
-        op: &Op,
+        _: &Place,
+        (query, surface): (Query, bool),
+        d: Slot,
+        object: Slot,
         lanes: u32,
     ) -> Result<()> {
-        match *op {
-            Op::Fetch { geometry, linear, ty, d, object, at } => {
-                self.fetch(r, place, (geometry, linear, ty), (d, object, at), lanes)
-            }
-            Op::SurfaceLoad { geometry, outside, ty, count, wide, d, object, at } => {
-                let access = Surface { geometry, outside, ty, count, wide, slots: d, object, at };
-                self.surface_load(r, place, &access, lanes)
-            }
-            Op::SurfaceStore { geometry, outside, ty, count, wide, a, object, at } => {
-                let access = Surface { geometry, outside, ty, count, wide, slots: a, object, at };
-                self.surface_store(r, place, &access, lanes)
-            }
-            Op::ObjectQuery { query, surface, d, object } => {
-                let handles = *r.longs(object);
-                for lane in each(lanes) {
-                    let object = meant(self.objects, handles[lane], !surface, lane)?;
-                    r.set_lane(d, false, lane, answer(object, query, lane)?.into());
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+        let handles = *r.longs(object);
+        for lane in each(lanes) {
+            let object = meant(self.objects, handles[lane], !surface, lane)?;
+            r.set_lane(d, false, lane, answer(object, query, lane)?.into());
         }
+        Ok(())
     }
 
-    fn fetch(
+    /// `tex`.
+    #[inline(never)]
+    pub(crate) fn fetch(
         &mut self,
         r: &mut Registers,
         place: &Place,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::moved::addresses;
 use crate::isa::{
     Address, Bank, Base, Instruction, LOCAL_WINDOW, Logic, Op, PARAMETER_WINDOW, SHARED_WINDOW,
-    Shuffle, Slot, Space, Vector, slots,
+    Shuffle, Slot, Space, Vector,
 };
 use crate::machine::state::{
     ALL, Lanes, NONE, Place, Registers, Run, Scratch, Sources, Unwritten, actor,
@@ -51,7 +51,7 @@ impl Unwritten {
         at: Lanes,
         instruction: &Instruction,
     ) -> Result<Flow, Arc<FirstRead>> {
-        let [reads, writes] = slots(instruction);
+        let [reads, writes] = instruction.slots();
         if let Some(guard) = instruction.guard {
             self.unused(at.path, &self.of(Bank::Predicate, guard.predicate))?;
         }
@@ -153,7 +153,8 @@ impl Unwritten {
                     }
                 }
             }
-            _ if has_effect(&instruction.op) => {
+            // More comes of it than what it writes to registers.
+            op if !op.is_computing() || matches!(op, Op::BulkTarget { .. }) => {
                 self.unused(active, &self.of_all(&reads))?;
                 flow.results = all(NONE);
             }
@@ -212,36 +213,6 @@ impl Unwritten {
     fn read(&self, source: u32) -> Option<&Arc<FirstRead>> {
         self.reads.get((source as usize).checked_sub(1)?)
     }
-}
-
-/// Whether more comes of an operation than what it writes to registers.
-fn has_effect(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Atomic { .. }
-            | Op::CopyAsync { .. }
-            | Op::WarpBarrier { .. }
-            | Op::Barrier { .. }
-            | Op::BarrierArrive { .. }
-            | Op::BarrierReduce { .. }
-            | Op::MbarrierInit { .. }
-            | Op::MbarrierInvalidate { .. }
-            | Op::MbarrierArrive { .. }
-            | Op::MbarrierTest { .. }
-            | Op::MbarrierExpect { .. }
-            | Op::BulkTarget { .. }
-            | Op::BulkIn { .. }
-            | Op::BulkOut { .. }
-            | Op::Call { .. }
-            | Op::MatrixLoad { .. }
-            | Op::MatrixStore { .. }
-            | Op::RowsLoad { .. }
-            | Op::RowsStore { .. }
-            | Op::Fetch { .. }
-            | Op::SurfaceLoad { .. }
-            | Op::SurfaceStore { .. }
-            | Op::ObjectQuery { .. }
-    )
 }
 
 fn by_lane(source: impl Fn(usize) -> u32) -> Sources {

@@ -42,6 +42,22 @@ pub(crate) fn convert(r: &mut Registers, conversion: Conversion, d: Slot, a: Slo
     }
 }
 
+/// Two values of F32 as halves, the second in the lower half.
+#[inline(always)]
+pub(crate) fn convert_pair(
+    r: &mut Registers,
+    (to, round, clamp): (Type, Round, Clamp),
+    [d, a, b]: [Slot; 3],
+    active: u32,
+) {
+    let (high, low) = (*r.words(a), *r.words(b));
+    let half = |bits: u32| {
+        let value = clamped(f32::from_bits(bits).into(), clamp);
+        float_bits(to, value, round) as u32
+    };
+    r.set_words(d, active, |i| half(high[i]) << 16 | half(low[i]));
+}
+
 /// One value, from bits to bits.
 fn one(conversion: Conversion, bits: u64) -> u64 {
     let Conversion { to, from, round, integral, clamp } = conversion;

@@ -8,6 +8,7 @@ pub(crate) mod float;
 pub(crate) mod float_order;
 pub(crate) mod half;
 pub(crate) mod integer;
+pub(crate) mod moves;
 pub(crate) mod rounding;
 mod simd;
 pub(crate) mod tensor;

@@ -3,10 +3,11 @@
 use std::sync::Mutex;
 
 use super::launch::Launch;
+use super::scratch::Place;
 use crate::memory::global::{Buffer, Memory, Slot};
 use crate::memory::order::Order;
 use crate::memory::texture::Table;
-use crate::report::{Account, Tally, Trace};
+use crate::report::{Account, Event, Result, Tally, Trace, What};
 
 /// What all blocks of a range of a launch share.
 pub(crate) struct Run<'a> {
@@ -62,5 +63,27 @@ impl Beside {
     /// The launch of one of all warps, and its number in that.
     pub(crate) fn warp(self, unit: usize) -> (usize, usize) {
         if self.count == 1 { (0, unit) } else { (unit / self.warps, unit % self.warps) }
+    }
+}
+
+impl Run<'_> {
+    /// Records an event that has room for so many values of all lanes beside it.
+    pub(crate) fn trace_lanes(
+        &mut self,
+        place: &Place,
+        lanes: u32,
+        values: u8,
+        what: impl FnOnce() -> What,
+    ) -> Result<()> {
+        let kernel = self.launch.kernel;
+        let Some(trace) = &mut self.trace else { return Ok(()) };
+        trace.push(&mut self.account, values, || Event {
+            block: place.block,
+            warp: place.warp,
+            lanes,
+            line: kernel.places[place.pc as usize].line,
+            source: kernel.source_of(place.pc as usize),
+            what: what(),
+        })
     }
 }

@@ -88,7 +88,7 @@ pub(crate) enum Next {
     /// To the next one.
     Step,
     /// To `target`.
-    Branch { target: u32 },
+    Branch(u32),
     /// To instructions of their own.
     Scatter(Box<[u32; 32]>),
     /// Out of the kernel.
@@ -102,9 +102,16 @@ pub(crate) enum Next {
     /// A barrier of the warp has been passed, or something handed over that what follows is behind.
     WarpBarrier,
     /// To the next one, with what the warp's clock says in a register.
-    Clock { part: Clock, d: Slot },
+    Clock(Clock, Slot),
     /// To the next one, when others have had their turn: it is waited for an mbarrier.
     Yield(Vain),
+}
+
+impl Next {
+    /// The lanes leave the kernel.
+    pub(crate) fn exit() -> Next {
+        Next::Exit
+    }
 }
 
 pub(crate) fn actor(place: &Place, lane: usize, order: Order) -> Actor {

@@ -135,7 +135,7 @@ impl<'c, 's> Body<'c, 's> {
     /// `ret`: out of the kernel, or back to where the function was called.
     pub(crate) fn leave(&mut self) -> Op {
         if self.frame.is_none() {
-            return Op::Exit;
+            return Op::Exit {};
         }
         for (register, offset) in std::mem::take(&mut self.results) {
             if let Class::Data(typed) = register.class {

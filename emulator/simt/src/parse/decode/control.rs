@@ -22,16 +22,16 @@ pub(super) fn decode<'s>(
         }
         ["exit"] => {
             let [] = exactly(operands)?;
-            Ok(Op::Exit)
+            Ok(Op::Exit {})
         }
         ["trap"] => {
             let [] = exactly(operands)?;
-            Ok(Op::Trap)
+            Ok(Op::Trap {})
         }
         ["nanosleep", "u32"] => {
             let [time] = exactly(operands)?;
             body.source(time, U32)?;
-            Ok(Op::Nothing)
+            Ok(Op::Nothing {})
         }
         ["bar", "warp", "sync"] => {
             let [mask] = exactly(operands)?;

@@ -16,7 +16,7 @@ pub(super) fn decode<'s>(
     match *parts {
         ["cp", "async", "commit_group"] => {
             let [] = exactly(operands)?;
-            Ok(Op::CommitGroup)
+            Ok(Op::CommitGroup {})
         }
         ["cp", "async", "wait_all"] => {
             let [] = exactly(operands)?;
@@ -119,16 +119,16 @@ fn bulk<'s>(
             let [from, bytes] = exactly(operands)?;
             body.address(from, Space::Global)?;
             body.source(bytes, U32)?;
-            Ok(Op::Nothing)
+            Ok(Op::Nothing {})
         }
         // What goes out has gone when it is executed.
         ["commit_group"] if !hinted => {
             let [] = exactly(operands)?;
-            Ok(Op::Nothing)
+            Ok(Op::Nothing {})
         }
         ["wait_group"] | ["wait_group", "read"] if !hinted => match exactly(operands)? {
             [Operand::Atom(Atom::Number(Number::Integer(pending)))] if *pending <= 1 << 16 => {
-                Ok(Op::Nothing)
+                Ok(Op::Nothing {})
             }
             _ => Err("the number of groups is a literal up to 65536".to_string().into()),
         },

@@ -191,5 +191,5 @@ fn prefetch<'s>(
 ) -> Result<Op, Refusal> {
     let [address] = exactly(operands)?;
     body.address(address, space)?;
-    Ok(Op::Nothing)
+    Ok(Op::Nothing {})
 }
