@@ -83,7 +83,7 @@ computing {
     Carry "add" "sub" "mad" "addc" "subc" "madc" { op: Carry, ty: Type;
         a: Slot = of(ty), b: Slot = of(ty), c: Slot = of(ty), takes: Option<Slot> = Predicate;
         d: Slot = of(ty), gives: Option<Slot> = Predicate }
-        Class::Integer; carry::carry(op, ty, [takes, gives], [d, a, b, c]);
+        Class::Integer; ternary::carry(op, ty, [takes, gives], [d, a, b, c]);
     /// `mul.wide`: operands of type `ty` (U16, S16, U32, S32), a product of twice its width.
     MulWide "mul" { ty: Type; a: Slot, b: Slot; d: Slot = product(ty) }
         Class::Integer; integer::wide(ty, [d, a, b], None);
@@ -296,15 +296,15 @@ stepping {
     /// `bar.sync id` and `barrier.sync id` by `threads` threads of the block (a 32-bit slot), or by
     /// all.
     Barrier "bar" "barrier" { ; id: BarrierId, threads: Option<Slot>; }
-        Class::Barrier; barrier(Meeting { id, threads, waits: true });
+        Class::Barrier; barrier(id, (threads, true));
     /// `bar.arrive` and `barrier.arrive`: the same without waiting.
     BarrierArrive "bar" "barrier" { ; id: BarrierId, threads: Slot; }
-        Class::Barrier; barrier(Meeting { id, threads: Some(threads), waits: false });
+        Class::Barrier; barrier(id, (Some(threads), false));
     /// `bar.red` and `barrier.red`: [`Op::Barrier`] at which the threads reduce a predicate. The
     /// result is known when all have come: see `Block::release` and `Block::wake`.
     BarrierReduce "bar" "barrier" { op: Reduction;
         id: BarrierId, threads: Option<Slot>, a: Guard; d: Slot = reduced(op) }
-        Class::Barrier; barrier(Meeting { id, threads, waits: true });
+        Class::Barrier; barrier(id, (threads, true));
     /// `mbarrier.init.shared.b64 [address], count` (a 32-bit slot).
     MbarrierInit "mbarrier" { ; address: Address, count: Slot; }
         Class::Barrier; mbarrier(mbarrier::Operation::Initialize { count }, address);

@@ -7,7 +7,7 @@ use std::ptr;
 use super::prepared::Prepared;
 use crate::machine::block::Block;
 use crate::machine::state::{Beside, IDLE_ROUNDS, Launch, Run};
-use crate::memory::global::workspace;
+use crate::memory::global::variables;
 use crate::memory::order::Order as Ordering;
 use crate::report::{
     Account, Counters, Fault, Report, ReportKind, Result as Found, Tally, Trace, bytes_of, reserve,
@@ -321,7 +321,7 @@ impl Prepared<'_> {
 pub(crate) fn stuck(run: &Run<'_>, block: &Block, count: usize) -> Box<Report> {
     let wait = if count == 1 { "block waits" } else { "blocks wait" };
     let mut message = format!("makes no progress: {count} {wait} for what none of them does");
-    if let Some(arrived) = workspace::arrived(run.memory, run.workspace, run.launch.blocks()) {
+    if let Some(arrived) = variables::arrived(run.memory, run.workspace, run.launch.blocks()) {
         message += &arrived;
     }
     block.somewhere(run.launch.kernel, ReportKind::NoProgress, message)

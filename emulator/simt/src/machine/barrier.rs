@@ -13,24 +13,17 @@ use crate::report::{
     Count, Fault, Lanes as Named, Report, ReportKind, Result, What, fault, lanes as each, uncounted,
 };
 
-/// A barrier as an instruction names it.
-#[derive(Clone, Copy)]
-pub(crate) struct Meeting {
-    pub(crate) id: BarrierId,
-    pub(crate) threads: Option<Slot>,
-    pub(crate) waits: bool,
-}
-
 impl Run<'_> {
+    /// Lanes come to a barrier of `threads` threads, or of all, and wait there or go on.
     pub(crate) fn barrier(
         &mut self,
         r: &Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
         at: Lanes,
-        meeting: Meeting,
+        id: BarrierId,
+        (threads, waits): (Option<Slot>, bool),
     ) -> Result<Next> {
-        let Meeting { id, threads, waits } = meeting;
         let (active, all) = (at.active, self.launch.threads());
         let barrier = match id {
             BarrierId::Number(number) => number,

@@ -7,7 +7,7 @@ use crate::isa::{
     Call, LOCAL_WINDOW, Order, PARAMETER_WINDOW, Passed, SHARED_WINDOW, System, WINDOW_END,
 };
 use crate::machine::access::local::local_word;
-use crate::memory::global::workspace;
+use crate::memory::global::variables;
 use crate::report::{Printed, ReportKind, Result, bytes_of, fault, lanes as each};
 
 /// No more is printed at once, and no string is longer.
@@ -28,7 +28,7 @@ impl Run<'_> {
         let message = if kernel.opcodes[place.pc as usize].starts_with("brx") {
             "branches by an index that is not among those of its list of labels"
         } else if self.workspace == 0 && kernel.uses_workspace() {
-            workspace::MISSING
+            variables::MISSING
         } else {
             "executes trap"
         };

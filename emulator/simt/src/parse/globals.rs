@@ -10,8 +10,7 @@ use crate::parse::body::names::Named;
 use crate::parse::body::unit::{Variable, VariableSpace};
 use crate::parse::source::cursor::Cursor;
 use crate::parse::source::lexer::{Kind, show};
-use crate::parse::source::number::Number;
-use crate::parse::source::types::{self, Typed};
+use crate::parse::source::types::{self, Number, Typed};
 
 /// Constant memory of a module, as the driver limits it.
 const MOST_CONSTANT: u32 = 64 << 10;

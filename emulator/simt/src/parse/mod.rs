@@ -23,7 +23,6 @@ mod body;
 mod call;
 mod declarations;
 mod decode;
-mod entry;
 mod function;
 mod globals;
 mod head;
@@ -32,7 +31,6 @@ mod module;
 mod read;
 mod reuse;
 mod source;
-mod switch;
 #[cfg(test)]
 mod tests;
 

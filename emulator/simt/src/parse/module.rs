@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::declarations::has_body;
-use super::entry::Entry;
+use super::head::Entry;
 use super::link::Linker;
 use super::reuse::{note_live, reuse};
 use crate::isa::{Declared, Kernel};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::decode::{check_opcode, decode};
-use super::entry::Entry;
+use super::head::Entry;
 use crate::isa::{Bank, Guard, Instruction, Kernel, Op, Passed};
 use crate::parse::body::context::Context;
 use crate::parse::body::names::{Named, Pending};

@@ -250,7 +250,7 @@ fn blocks(code: &[Instruction]) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::module::Module;
+    use crate::parse::Module;
 
     /// The kernel of these statements, and how many words, longs and predicates it has.
     fn kernel(statements: &str) -> (Kernel, [u32; 3]) {

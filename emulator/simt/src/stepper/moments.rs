@@ -254,7 +254,7 @@ impl Stepper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::module::Module;
+    use crate::parse::Module;
 
     /// Warps that write on and on, more memory than may be kept at all moments.
     fn stepper(together: bool, host_bytes: u64) -> Stepper {

@@ -2,9 +2,9 @@
 
 use std::cell::Cell;
 
-use super::global_fault::writable;
+use super::global::writable;
+use super::local::no_parameter;
 use super::moved::{addresses, aligned, in_spaces};
-use super::parameter::no_parameter;
 use crate::isa::{Address, Atomic, Order, Slot, Space, Type};
 use crate::machine::arithmetic::{float, half};
 use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, actor};

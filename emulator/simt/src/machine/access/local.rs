@@ -1,8 +1,8 @@
-//! Local memory, which is the thread's own.
+//! Local memory, which is the thread's own, and the kernel's parameters, which are only read.
 
 use super::moved::{Moved, gathered, spread};
 use crate::isa::Vector;
-use crate::machine::state::{Registers, Scratch};
+use crate::machine::state::{Place, Registers, Run, Scratch};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each};
 
 /// The word that a lane's access begins in. Word by word, one lane's lies beside the next lane's.
@@ -70,4 +70,68 @@ pub(crate) fn store_local(
         }
     }
     Ok(())
+}
+
+impl Run<'_> {
+    /// Reads parameters, all lanes the same.
+    pub(crate) fn load_parameter(
+        &self,
+        r: &mut Registers,
+        _: &mut Scratch<'_>,
+        _: &Place,
+        shape: Vector,
+        offset: u32,
+        lanes: u32,
+    ) -> Result<()> {
+        let bytes = shape.bytes() as usize;
+        let arguments = self.launch.arguments.get(offset as usize..).unwrap_or(&[]);
+        let words = words_of(&arguments[..bytes.min(arguments.len())]);
+        spread(r, &shape, lanes, &[words; 32]);
+        Ok(())
+    }
+
+    /// Reads parameters, each lane at an address of its own.
+    pub(crate) fn load_parameters(
+        &self,
+        r: &mut Registers,
+        shape: Vector,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        let (bytes, arguments) = (shape.bytes() as usize, self.launch.arguments);
+        let mut moved: Moved<4> = [[0; 4]; 32];
+        for lane in each(lanes) {
+            let start = usize::try_from(addresses[lane]).unwrap_or(usize::MAX);
+            let end = start.saturating_add(bytes);
+            let Some(found) = arguments.get(start..end) else {
+                let message = format!(
+                    "reads {} at offset {} of the parameters, which have {}",
+                    Count(shape.bytes(), "byte"),
+                    addresses[lane],
+                    Count(arguments.len() as u64, "byte")
+                );
+                return fault(ReportKind::OutOfBounds, 1 << lane, message);
+            };
+            moved[lane] = words_of(found);
+        }
+        spread(r, &shape, lanes, &moved);
+        Ok(())
+    }
+}
+
+/// At most 16 bytes, as words.
+fn words_of(bytes: &[u8]) -> [u32; 4] {
+    let mut all = [0; 16];
+    all[..bytes.len()].copy_from_slice(bytes);
+    let (words, _) = all.as_chunks();
+    std::array::from_fn(|i| u32::from_le_bytes(words[i]))
+}
+
+/// Parameters of a kernel are only read.
+#[cold]
+pub(crate) fn no_parameter<T>(verb: &str, addresses: &[u64; 32], lanes: u32) -> Result<T> {
+    let lane = lanes.trailing_zeros() as usize % 32;
+    let message =
+        format!("{verb} offset {} of the parameters, which kernels only read", addresses[lane]);
+    fault(ReportKind::ReadOnly, lanes, message)
 }

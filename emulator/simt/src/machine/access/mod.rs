@@ -1,15 +1,12 @@
 //! Loads, stores and whatever else touches memory, with all their checks.
 
 pub(crate) mod atomic;
-mod bulk;
 pub(crate) mod copy;
 mod global;
-mod global_fault;
 pub(crate) mod local;
 pub(crate) mod matrix;
 pub(crate) mod mbarrier;
 pub(crate) mod moved;
-mod parameter;
 mod shared;
 mod spaces;
 pub(crate) mod surface;

@@ -1,8 +1,7 @@
 //! Loads and stores: from operands to addresses, and from there to the memory they mean.
 
-use super::local::{load_local, store_local};
+use super::local::{load_local, no_parameter, store_local};
 use super::moved::{Asked, addresses, aligned, in_spaces};
-use super::parameter::no_parameter;
 use crate::isa::{Address, Order, Space, Vector};
 use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch};
 use crate::report::{Accessed, Event, Result, What, lanes as each};

@@ -1,11 +1,9 @@
 //! What is computed from registers alone, 32 lanes at a time.
 
 mod approximate;
-pub(crate) mod carry;
 pub(crate) mod convert;
 mod directed;
 pub(crate) mod float;
-pub(crate) mod float_order;
 pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod moves;
@@ -13,4 +11,3 @@ pub(crate) mod rounding;
 mod simd;
 pub(crate) mod tensor;
 pub(crate) mod ternary;
-mod video;

@@ -1,7 +1,9 @@
 //! Moves, selections, predicates, and the packing of values into wider ones; and what of integers
 //! and floats has one instruction.
 
-use super::{float, float_order, integer};
+use super::integer::{self, mask};
+use super::rounding::{ordered, single};
+use super::{float, half};
 use crate::isa::{
     Binary, Compare, Guard, LOCAL_WINDOW, Logic, PARAMETER_WINDOW, SHARED_WINDOW, Slot, Space,
     TestFloat, Type, Unary,
@@ -57,7 +59,7 @@ pub(crate) fn set_predicate(
     active: u32,
 ) {
     let [holds, opposite] = if ty.is_float() {
-        float_order::compare(r, compare, or_unordered, ty, a, b)
+        compare_floats(r, compare, or_unordered, ty, a, b)
     } else {
         let holds = integer::compare(r, compare, ty, a, b);
         [holds, !holds]
@@ -76,7 +78,7 @@ pub(crate) fn set_predicate(
 /// `testp`.
 #[inline(always)]
 pub(crate) fn test(r: &mut Registers, test: TestFloat, ty: Type, d: Slot, a: Slot, active: u32) {
-    r.set_predicate(d, active, float_order::test(r, test, ty, a));
+    r.set_predicate(d, active, is_of_kind(r, test, ty, a));
 }
 
 /// An operation on predicates.
@@ -165,3 +167,53 @@ pub(crate) fn active_mask(r: &mut Registers, d: Slot, active: u32) {
 /// An instruction without effect, or a part of the next one.
 #[inline(always)]
 pub(crate) fn nothing(_: &mut Registers, _: u32) {}
+
+/// The lanes in which numbers compare, with `or_unordered` also those where one is NaN, and the
+/// others; of pairs those of the lower and of the upper halves. (`ne` does not hold for NaN in PTX,
+/// unlike in Rust.)
+fn compare_floats(
+    r: &Registers,
+    compare: Compare,
+    or_unordered: bool,
+    ty: Type,
+    a: Slot,
+    b: Slot,
+) -> [u32; 2] {
+    let test = |[holds, unordered]: [u32; 2]| {
+        if or_unordered { holds | unordered } else { holds & !unordered }
+    };
+    if ty.is_pair() {
+        return half::compare(r, compare, ty, a, b).map(test);
+    }
+    let lanes = test(match ty {
+        Type::F64 => {
+            let (a, b) = (r.longs(a), r.longs(b));
+            ordered(compare, |i| f64::from_bits(a[i]), |i| f64::from_bits(b[i]))
+        }
+        Type::F32 | Type::F32Ftz => {
+            let (a, b) = (single(r, ty, a), single(r, ty, b));
+            ordered(compare, |i| f32::from_bits(a[i]), |i| f32::from_bits(b[i]))
+        }
+        _ => half::compare(r, compare, ty, a, b)[0],
+    });
+    [lanes, !lanes]
+}
+
+/// The lanes of which the numbers are what is asked.
+fn is_of_kind(r: &Registers, test: TestFloat, ty: Type, a: Slot) -> u32 {
+    use std::num::FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
+    mask(|i| {
+        let category = match ty {
+            Type::F64 => f64::from_bits(r.longs(a)[i]).classify(),
+            _ => f32::from_bits(r.words(a)[i]).classify(),
+        };
+        match test {
+            TestFloat::Finite => !matches!(category, Infinite | Nan),
+            TestFloat::Infinite => category == Infinite,
+            TestFloat::Number => category != Nan,
+            TestFloat::NotANumber => category == Nan,
+            TestFloat::Normal => matches!(category, Normal | Zero),
+            TestFloat::Subnormal => category == Subnormal,
+        }
+    })
+}

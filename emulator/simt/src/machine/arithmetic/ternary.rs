@@ -1,9 +1,9 @@
-//! Integers and bits, operations of three operands, 32 lanes at a time.
+//! Instructions on integers with three operands, or with the carry flag.
 
-use super::integer::binary;
-use crate::isa::{Binary, Factors, Permute, Slot, Ternary, Type};
-use crate::machine::arithmetic::{simd, video};
-use crate::machine::state::Registers;
+use super::integer::{binary, mask};
+use super::simd::{simd_word, video_word};
+use crate::isa::{Binary, Carry, Factors, Permute, Slot, Ternary, Type};
+use crate::machine::state::{Longs, Registers};
 
 pub(crate) fn ternary(
     r: &mut Registers,
@@ -75,9 +75,9 @@ pub(crate) fn ternary(
             let below = |bits: u32| (1_u64 << bits.min(32)) - 1;
             (below(position + count) & !below(position)) as u32
         }),
-        Ternary::Simd(simd) => words(r, [d, a, b, c], lanes, |a, b, c| simd::word(simd, a, b, c)),
+        Ternary::Simd(simd) => words(r, [d, a, b, c], lanes, |a, b, c| simd_word(simd, a, b, c)),
         Ternary::Video(video) => {
-            words(r, [d, a, b, c], lanes, |a, b, c| video::word(video, a, b, c));
+            words(r, [d, a, b, c], lanes, |a, b, c| video_word(video, a, b, c));
         }
         Ternary::FindNth => words(r, [d, a, b, c], lanes, |a, b, c| nth(a, b, c as i32)),
     }
@@ -165,4 +165,53 @@ fn nth(mask: u32, base: u32, offset: i32) -> u32 {
         _ => (0..=base).rev().filter(is_set).nth(before),
     };
     found.unwrap_or(u32::MAX)
+}
+
+pub(crate) fn carry(
+    r: &mut Registers,
+    op: Carry,
+    ty: Type,
+    [takes, gives]: [Option<Slot>; 2],
+    [d, a, b, c]: [Slot; 4],
+    lanes: u32,
+) {
+    let bits = 8 * ty.bytes();
+    let read = |slot| -> Longs { std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i)) };
+    let (a, b, c) = (read(a), read(b), read(c));
+    // As an H200 has it, a difference leaves the flag where it does not borrow. PTX does not say
+    // what `subc` makes of a sum's flag.
+    let is_difference = op == Carry::Sub;
+    let none = if is_difference { u32::MAX } else { 0 };
+    let flag = takes.map_or(none, |flag| r.predicate(flag));
+    // What lies above the type's bits is the carry or the borrow.
+    let total: [u128; 32] = std::array::from_fn(|i| {
+        let flag = u128::from(flag >> i & 1);
+        match op {
+            Carry::Add => u128::from(a[i]) + u128::from(b[i]) + flag,
+            Carry::Sub => u128::from(a[i]).wrapping_sub(u128::from(b[i]) + 1 - flag),
+            Carry::MadLow | Carry::MadHigh => {
+                let shift = if op == Carry::MadHigh { bits } else { 0 };
+                let half = product(ty, a[i], b[i]) >> shift;
+                (half & ((1 << bits) - 1)) + u128::from(c[i]) + flag
+            }
+        }
+    });
+    if ty.is_wide() {
+        r.set_longs(d, lanes, |i| total[i] as u64);
+    } else {
+        r.set_words(d, lanes, |i| total[i] as u32);
+    }
+    if let Some(gives) = gives {
+        r.set_predicate(gives, lanes, mask(|i| (total[i] >> bits & 1 == 1) != is_difference));
+    }
+}
+
+/// All bits of a product, of twice the type's width, and above them the sign.
+fn product(ty: Type, a: u64, b: u64) -> u128 {
+    let extend = |value: u64| match ty {
+        Type::S32 => i128::from(value as i32),
+        Type::S64 => i128::from(value as i64),
+        _ => i128::from(value),
+    };
+    (extend(a) as u128).wrapping_mul(extend(b) as u128)
 }

@@ -10,10 +10,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock, RwLock};
 
 use super::buffer::{
-    Buffer, Contents, MAX_BYTES, OFFSET_BITS, OFFSET_MASK, PAGE_BYTES, PAGE_WORDS, Slot, describe,
-    find, new_page, word_in_page,
+    Buffer, Contents, MAX_BYTES, MemoryError, OFFSET_BITS, OFFSET_MASK, PAGE_BYTES, PAGE_WORDS,
+    Slot, describe, find, new_page, word_in_page,
 };
-use super::error::MemoryError;
 use super::saved::{Placed, Spare, Workspaces};
 use super::word::{KNOWN, TAGS, Word, byte_mask, mask};
 use crate::memory::texture::Objects;

@@ -10,7 +10,6 @@
 mod access;
 mod clock;
 mod history;
-mod shadow;
 #[cfg(test)]
 mod tests;
 
@@ -19,8 +18,7 @@ use std::collections::HashMap;
 use crate::report::{Account, Result, bytes_of, refill};
 use access::{Mbarrier, Step, Unit, Warp};
 use clock::{CLOCKS, Clock, Clocks};
-use history::{Cell, Histories, Part, Said};
-use shadow::Shadow;
+use history::{Cell, Histories, Part, Said, Shadow};
 
 pub(crate) use access::{Access, Conflict, Hands, Leaves, Refused, Takes, shared_place};
 

@@ -3,14 +3,13 @@
 //! Their texels lie in buffers like all other bytes. What is behind a handle is an [`Object`]: a
 //! kernel that is launched takes those that the memory has then.
 
-mod check;
 pub(crate) mod coordinate;
 mod image;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-pub(crate) use check::check;
+pub(crate) use image::check;
 pub use image::{AddressMode, Element, Extent, Filter, Image, Sampler};
 
 /// Where handles begin: above the addresses of functions, and below those of global memory, so that

@@ -8,9 +8,8 @@ use super::state::Body;
 use super::unit::{Place, VariableSpace};
 use crate::isa::{Address, Bank, Base, Binary, Guard, Op, Slot, Space, Type};
 use crate::parse::source::lexer::show;
-use crate::parse::source::number::Number;
 use crate::parse::source::statement::{Atom, Operand};
-use crate::parse::source::types::{Class, Kind, Typed, U32, U64};
+use crate::parse::source::types::{Class, Kind, Number, Typed, U32, U64};
 
 impl<'s> Body<'_, 's> {
     /// The register that a result of the type goes to.

@@ -3,9 +3,8 @@
 use super::refusal::{Refusal, exactly};
 use crate::isa::{Binary, Logic, Op, Permute, Ternary, Unary};
 use crate::parse::body::state::Body;
-use crate::parse::source::number::Number;
 use crate::parse::source::statement::{Atom, Operand};
-use crate::parse::source::types::{B32, Typed, U32, bits, bits32, integer, integer32};
+use crate::parse::source::types::{B32, Number, Typed, U32, bits, bits32, integer, integer32};
 
 pub(super) fn decode<'s>(
     body: &mut Body<'_, 's>,

@@ -4,9 +4,8 @@ use super::bits::predicate_destination;
 use super::refusal::{Refusal, exactly};
 use crate::isa::{BarrierId, Op, Reduction, Slot};
 use crate::parse::body::state::Body;
-use crate::parse::source::number::Number;
 use crate::parse::source::statement::{Atom, Operand};
-use crate::parse::source::types::U32;
+use crate::parse::source::types::{Number, U32};
 
 pub(super) fn decode<'s>(
     body: &mut Body<'_, 's>,

@@ -4,9 +4,8 @@ use super::modifiers::Rest;
 use super::refusal::{Refusal, exactly};
 use crate::isa::{Op, Space};
 use crate::parse::body::state::Body;
-use crate::parse::source::number::Number;
 use crate::parse::source::statement::{Atom, Operand};
-use crate::parse::source::types::{B64, U32};
+use crate::parse::source::types::{B64, Number, U32};
 
 pub(super) fn decode<'s>(
     body: &mut Body<'_, 's>,

@@ -4,9 +4,8 @@ use super::modifiers::{Rest, space};
 use super::refusal::{Refusal, exactly};
 use crate::isa::{Element, Fragment, How, Op, Part, Product, Shape, Slot, Space, held};
 use crate::parse::body::state::Body;
-use crate::parse::source::number::Number;
 use crate::parse::source::statement::{Atom, Operand};
-use crate::parse::source::types::{B32, F32, Typed, U32, float};
+use crate::parse::source::types::{B32, F32, Number, Typed, U32, float};
 
 /// What `mma` multiplies, by shape.
 const PRODUCTS: [(&str, &[Element]); 11] = {

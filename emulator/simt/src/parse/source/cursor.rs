@@ -1,7 +1,7 @@
 //! The place in the source that is read next, and the small questions that grammar asks there.
 
 use super::lexer::{Kind, Lexer, Token, shortened};
-use super::number::Number;
+use super::types::Number;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'s> {

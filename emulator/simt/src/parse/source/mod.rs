@@ -2,6 +2,5 @@
 
 pub(crate) mod cursor;
 pub(crate) mod lexer;
-pub(crate) mod number;
 pub(crate) mod statement;
 pub(crate) mod types;

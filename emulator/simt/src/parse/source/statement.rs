@@ -3,7 +3,7 @@
 
 use super::cursor::Cursor;
 use super::lexer::Kind;
-use super::number::Number;
+use super::types::Number;
 
 /// The most operands an instruction has that the emulator knows.
 const MOST_OPERANDS: usize = 6;
