@@ -1,36 +1,31 @@
 //! `atom`, `red` and fences.
 
-use super::modifiers::{Rest, is_scope, order, space};
-use super::refusal::{Refusal, exactly};
+use super::modifiers::{Coder, Decoded, Rest, is_scope, order, space};
+use super::refusal::Refusal;
 use crate::isa::{Atomic, Op, Order, Scope, Space};
-use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{Typed, any, half};
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
-        ["atom", ..] => atom(body, parts, operands),
-        ["red", ..] => red(body, parts, operands),
-        ["membar", "gl"] | ["fence", "gpu"] => fence(Scope::Device, operands),
-        ["membar", "cta" | "sys"] | ["fence", "cta" | "sys"] => fence(scope(parts[1]), operands),
-        ["fence", "sc" | "acq_rel", name] if is_scope(name) => fence(scope(name), operands),
+        ["atom", ..] => atom(body, parts),
+        ["red", ..] => red(body, parts),
+        ["membar", "gl"] | ["fence", "gpu"] => fence(body, Scope::Device),
+        ["membar", "cta" | "sys"] | ["fence", "cta" | "sys"] => fence(body, scope(parts[1])),
+        ["fence", "sc" | "acq_rel", name] if is_scope(name) => fence(body, scope(name)),
         // Accesses by bulk copies are not told from others.
         ["fence", "proxy", "async"]
         | ["fence", "proxy", "async", "global" | "shared::cta" | "shared::cluster"]
         | ["fence", "mbarrier_init", "release", "cluster"] => {
-            let [] = exactly(operands)?;
+            let [] = body.exactly()?;
             Ok(Op::Fence { scope: Scope::Block })
         }
         _ => Err(Refusal::Unknown),
     }
 }
 
-fn fence(scope: Scope, operands: &[Operand]) -> Result<Op, Refusal> {
-    let [] = exactly(operands)?;
+fn fence(body: &Coder, scope: Scope) -> Decoded {
+    let [] = body.exactly()?;
     Ok(Op::Fence { scope })
 }
 
@@ -88,17 +83,13 @@ fn operation(name: &str, ty: &str) -> Option<Atomic> {
     })
 }
 
-fn atom<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+fn atom(body: &mut Coder, parts: &[&str]) -> Decoded {
     let (order, space, op, typed) = modifiers(parts).ok_or(Refusal::Unknown)?;
     let (d, address, b, c) = if op == Atomic::CompareAndSwap {
-        let [d, address, b, c] = exactly(operands)?;
+        let [d, address, b, c] = body.exactly()?;
         (d, address, b, c)
     } else {
-        let [d, address, b] = exactly(operands)?;
+        let [d, address, b] = body.exactly()?;
         (d, address, b, b)
     };
     let d = match d {
@@ -110,18 +101,14 @@ fn atom<'s>(
     Ok(Op::Atomic { op, space, order, ty: typed.ty, d, address, b, c })
 }
 
-fn red<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+fn red(body: &mut Coder, parts: &[&str]) -> Decoded {
     let (order, space, op, typed) = modifiers(parts).ok_or(Refusal::Unknown)?;
     if matches!(op, Atomic::Exchange | Atomic::CompareAndSwap)
         || !matches!(order, Order::Relaxed | Order::Release)
     {
         return Err(Refusal::Unknown);
     }
-    let [address, b] = exactly(operands)?;
+    let [address, b] = body.exactly()?;
     let address = body.address(address, space)?;
     let b = body.source(b, typed)?;
     Ok(Op::Atomic { op, space, order, ty: typed.ty, d: None, address, b, c: b })

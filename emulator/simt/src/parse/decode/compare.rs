@@ -1,22 +1,18 @@
 //! `setp`, `selp` and their like: `set`, `slct`, `testp`.
 
 use super::bits::{logic, predicate_destination};
-use super::modifiers::{Rest, compare};
-use super::refusal::{Refusal, exactly};
+use super::modifiers::{Coder, Decoded, Rest, compare};
+use super::refusal::Refusal;
 use crate::isa::{Binary, Compare, Guard, Logic, Op, Slot, TestFloat, Type};
 use crate::parse::body::slots::Constant;
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{B32, F32, Kind, S32, Typed, U64, any, half, word};
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         ["selp", ty] if let Some(typed) = word(ty) => {
-            let [d, a, b, predicate] = exactly(operands)?;
+            let [d, a, b, predicate] = body.exactly()?;
             let d = body.destination(d, typed)?;
             let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
             let Guard { predicate, negated } = body.guard(predicate)?;
@@ -27,7 +23,7 @@ pub(super) fn decode<'s>(
             if let Some(typed) = word(ty).or_else(|| half(ty))
                 && let Some(test) = Test::read(modifiers, typed) =>
         {
-            let (d, sources) = test.operands(operands)?;
+            let (d, sources) = test.operands(body)?;
             let is_pair = matches!(d, Operand::Pair(..));
             if is_pair && typed.ty.is_half() {
                 return Err("of one half there is one destination".to_string().into());
@@ -44,7 +40,7 @@ pub(super) fn decode<'s>(
                 && let Some(test) = Test::read(modifiers, typed)
                 && truth.goes(modifiers, typed) =>
         {
-            let (d, sources) = test.operands(operands)?;
+            let (d, sources) = test.operands(body)?;
             let d = body.destination(d, truth.typed)?;
             let predicates = body.scratch_predicates()?;
             let upper = typed.ty.is_pair().then_some(predicates[1]);
@@ -59,7 +55,7 @@ pub(super) fn decode<'s>(
             if !rest.0.is_empty() {
                 return Err(Refusal::Unknown);
             }
-            let [d, a, b, c] = exactly(operands)?;
+            let [d, a, b, c] = body.exactly()?;
             let d = body.destination(d, typed)?;
             let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
             let c = body.source(c, by)?;
@@ -78,7 +74,7 @@ pub(super) fn decode<'s>(
             })
         }
         ["isspacep", space] if let Some((begin, end)) = window(space) => {
-            let [d, a] = exactly(operands)?;
+            let [d, a] = body.exactly()?;
             let (d, a) = (predicate_destination(body, d)?, body.source(a, U64)?);
             let [begin, end] = [begin, end].map(|at| body.slots.constant(Constant::Long(at)));
             let (begin, end, is_global) = (begin?, end?, space == "global");
@@ -105,7 +101,7 @@ pub(super) fn decode<'s>(
         ["testp", test, ty @ ("f32" | "f64")]
             if let (Some(test), Some(typed)) = (test_float(test), word(ty)) =>
         {
-            let [d, a] = exactly(operands)?;
+            let [d, a] = body.exactly()?;
             let d = predicate_destination(body, d)?;
             Ok(Op::Test { test, ty: typed.ty, d, a: body.source(a, typed)? })
         }
@@ -220,11 +216,11 @@ impl Test {
     /// combined with.
     fn operands<'o, 's>(
         &self,
-        operands: &'o [Operand<'s>],
+        body: &Coder<'o, '_, 's>,
     ) -> Result<(&'o Operand<'s>, Sources<'o, 's>), String> {
         match self.logic {
-            None => exactly(operands).map(|[d, a, b]| (d, ([a, b], None))),
-            Some(_) => exactly(operands).map(|[d, a, b, c]| (d, ([a, b], Some(c)))),
+            None => body.exactly().map(|[d, a, b]| (d, ([a, b], None))),
+            Some(_) => body.exactly().map(|[d, a, b, c]| (d, ([a, b], Some(c)))),
         }
     }
 
@@ -235,7 +231,7 @@ impl Test {
         d: Slot,
         complement: Option<Slot>,
         ([a, b], c): Sources<'_, 's>,
-    ) -> Result<Op, Refusal> {
+    ) -> Decoded {
         let Test { compare, or_unordered, logic, ty } = *self;
         let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
         let combine = match (logic, c) {

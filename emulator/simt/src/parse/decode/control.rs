@@ -1,39 +1,36 @@
 //! Branches, exits and barriers.
 
 use super::bits::predicate_destination;
-use super::refusal::{Refusal, exactly};
+use super::modifiers::{Coder, Decoded};
+use super::refusal::Refusal;
 use crate::isa::{BarrierId, Op, Reduction, Slot};
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{Number, U32};
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
-        ["bra"] => branch(body, false, operands),
-        ["bra", "uni"] => branch(body, true, operands),
+        ["bra"] => branch(body, false),
+        ["bra", "uni"] => branch(body, true),
         ["ret"] | ["ret", "uni"] => {
-            let [] = exactly(operands)?;
+            let [] = body.exactly()?;
             Ok(body.leave())
         }
         ["exit"] => {
-            let [] = exactly(operands)?;
+            let [] = body.exactly()?;
             Ok(Op::Exit {})
         }
         ["trap"] => {
-            let [] = exactly(operands)?;
+            let [] = body.exactly()?;
             Ok(Op::Trap {})
         }
         ["nanosleep", "u32"] => {
-            let [time] = exactly(operands)?;
+            let [time] = body.exactly()?;
             body.source(time, U32)?;
             Ok(Op::Nothing {})
         }
         ["bar", "warp", "sync"] => {
-            let [mask] = exactly(operands)?;
+            let [mask] = body.exactly()?;
             Ok(Op::WarpBarrier { mask: body.source(mask, U32)? })
         }
         ["bar", "sync"]
@@ -42,7 +39,7 @@ pub(super) fn decode<'s>(
         | ["barrier", "sync", "aligned"]
         | ["barrier", "cta", "sync"]
         | ["barrier", "cta", "sync", "aligned"] => {
-            let (id, threads) = match operands {
+            let (id, threads) = match body.operands {
                 [id] => (id, None),
                 [id, threads] => (id, Some(threads)),
                 _ => {
@@ -60,7 +57,7 @@ pub(super) fn decode<'s>(
         | ["barrier", "arrive", "aligned"]
         | ["barrier", "cta", "arrive"]
         | ["barrier", "cta", "arrive", "aligned"] => {
-            let [id, threads] = exactly(operands)?;
+            let [id, threads] = body.exactly()?;
             let threads = body.source(threads, U32)?;
             Ok(Op::BarrierArrive { id: barrier(body, id, None)?.0, threads })
         }
@@ -75,7 +72,7 @@ pub(super) fn decode<'s>(
                 _ => None,
             };
             let op = op.ok_or(Refusal::Unknown)?;
-            let (d, id, threads, a) = match operands {
+            let (d, id, threads, a) = match body.operands {
                 [d, id, a] => (d, id, None, a),
                 [d, id, threads, a] => (d, id, Some(threads), a),
                 _ => return Err("it takes 3 or 4 operands".to_string().into()),
@@ -117,12 +114,8 @@ fn reduction(op: &str, ty: &str) -> Option<Reduction> {
     })
 }
 
-fn branch<'s>(
-    body: &mut Body<'_, 's>,
-    uniform: bool,
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
-    match exactly(operands)? {
+fn branch(body: &mut Coder, uniform: bool) -> Decoded {
+    match body.exactly()? {
         [Operand::Atom(Atom::Name(label))] => Ok(body.branch(label, uniform)),
         _ => Err("the target is a label".to_string().into()),
     }

@@ -4,19 +4,14 @@
 //! and to a wider destination the result is extended as its type says. An
 //! [`Op::Convert`] knows nothing of that, so such a conversion becomes two or three of them.
 
-use super::modifiers::{Rest, round, round_to_integer};
-use super::refusal::{Refusal, exactly};
+use super::modifiers::{Coder, Decoded, Rest, round, round_to_integer};
+use super::refusal::Refusal;
 use crate::isa::{Clamp, Op, Round, Tf32Round, Type, Unary};
 use crate::parse::body::special::special;
-use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{B32, BF16X2, F16X2, F32, Kind, Typed, any};
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     if let ["cvt", ref modifiers @ .., pair @ ("f16x2" | "bf16x2"), "f32"] = *parts {
         let mut rest = Rest(modifiers);
         let round = rest.take(nearest_or_zero).ok_or(Refusal::Unknown)?;
@@ -24,7 +19,7 @@ pub(super) fn decode<'s>(
         if !rest.0.is_empty() {
             return Err(Refusal::Unknown);
         }
-        let [d, a, b] = exactly(operands)?;
+        let [d, a, b] = body.exactly()?;
         let (to, typed) = if pair == "f16x2" { (Type::F16, F16X2) } else { (Type::Bf16, BF16X2) };
         let d = body.destination(d, typed)?;
         let (a, b) = (body.source(a, F32)?, body.source(b, F32)?);
@@ -37,8 +32,7 @@ pub(super) fn decode<'s>(
             ("rz", [] | ["relu"]) => (Tf32Round::Zero, !relu.is_empty()),
             _ => return Err(Refusal::Unknown),
         };
-        let [d, a] = exactly(operands)?;
-        let (d, a) = (body.destination(d, B32)?, body.source(a, F32)?);
+        let (d, [a]) = body.slots(B32, [F32])?;
         return Ok(Op::Unary { op: Unary::Tf32 { round, relu }, ty: Type::F32, d, a });
     }
     let mut rest = Rest(&parts[1..]);
@@ -67,7 +61,7 @@ pub(super) fn decode<'s>(
     }
     let flushed = |ty| if ftz && ty == Type::F32 { Type::F32Ftz } else { ty };
     let integral = integral.is_some() && to.kind == Kind::Float;
-    let [d, a] = exactly(operands)?;
+    let [d, a] = body.exactly()?;
     let (a, a_bytes) = match *a {
         Operand::Atom(Atom::Name(name)) if special(name).is_some() && to.kind == Kind::Integer => {
             (body.source_or_place(a, from)?, from.bytes())

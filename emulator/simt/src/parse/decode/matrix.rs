@@ -1,7 +1,7 @@
 //! Products of matrices by a warp: `mma`, `wmma`, `ldmatrix` and their like.
 
-use super::modifiers::{Rest, space};
-use super::refusal::{Refusal, exactly};
+use super::modifiers::{Coder, Decoded, Rest, space};
+use super::refusal::Refusal;
 use crate::isa::{Element, Fragment, How, Op, Part, Product, Shape, Slot, Space, held};
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
@@ -37,21 +37,17 @@ const WARP_PRODUCTS: [(&str, &[Element]); 5] = {
     ]
 };
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         ["mma", "sync", "aligned", shape, "row", "col", ref rest @ ..] => {
             let product = product(shape, rest, &PRODUCTS, false).ok_or(Refusal::Unknown)?;
-            multiply(body, product, product_registers(product, false), operands)
+            multiply(body, product, product_registers(product, false))
         }
         ["wmma", "mma", "sync", "aligned", a, b, shape, ref rest @ ..]
             if is_layout(a) && is_layout(b) =>
         {
             let product = product(shape, rest, &WARP_PRODUCTS, true).ok_or(Refusal::Unknown)?;
-            multiply(body, product, product_registers(product, true), operands)
+            multiply(body, product, product_registers(product, true))
         }
         [
             "wmma",
@@ -64,7 +60,7 @@ pub(super) fn decode<'s>(
             ref rest @ ..,
         ] if is_layout(layout) => {
             let (space, fragment) = fragment(part, layout, shape, rest).ok_or(Refusal::Unknown)?;
-            let (d, address, stride) = match operands {
+            let (d, address, stride) = match body.operands {
                 [d, address] => (d, address, None),
                 [d, address, stride] => (d, address, Some(stride)),
                 _ => return Err("it takes 2 or 3 operands".to_string().into()),
@@ -78,7 +74,7 @@ pub(super) fn decode<'s>(
             if is_layout(layout) =>
         {
             let (space, fragment) = fragment("c", layout, shape, rest).ok_or(Refusal::Unknown)?;
-            let (address, a, stride) = match operands {
+            let (address, a, stride) = match body.operands {
                 [address, a] => (address, a, None),
                 [address, a, stride] => (address, a, Some(stride)),
                 _ => return Err("it takes 2 or 3 operands".to_string().into()),
@@ -92,7 +88,7 @@ pub(super) fn decode<'s>(
             let [count, transposed, is_shared] = rows(rest).ok_or(Refusal::Unknown)?;
             let transposed = transposed > 0;
             let space = if is_shared > 0 { Space::Shared } else { Space::Generic };
-            let [first, second] = exactly(operands)?;
+            let [first, second] = body.exactly()?;
             let loads = name == "ldmatrix";
             let (d, address) = if loads { (first, second) } else { (second, first) };
             let all = registers(body, d, count, Element::F16, loads)?;
@@ -104,7 +100,7 @@ pub(super) fn decode<'s>(
             })
         }
         ["movmatrix", "sync", "aligned", "m8n8", "trans", "b16"] => {
-            let [d, a] = exactly(operands)?;
+            let [d, a] = body.exactly()?;
             Ok(Op::RowsTranspose { d: body.destination(d, B32)?, a: body.source(a, B32)? })
         }
         _ => Err(Refusal::Unknown),
@@ -212,13 +208,8 @@ fn product_registers(product: Product, warp: bool) -> [usize; 2] {
     [Part::A, Part::B].map(|part| count(product.fragment(part)))
 }
 
-fn multiply<'s>(
-    body: &mut Body<'_, 's>,
-    product: Product,
-    factors: [usize; 2],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
-    let [d, a, b, c] = exactly(operands)?;
+fn multiply(body: &mut Coder, product: Product, factors: [usize; 2]) -> Decoded {
+    let [d, a, b, c] = body.exactly()?;
     let result = product.result();
     let d = registers(body, d, result.registers(), result.element, true)?;
     let a = registers(body, a, factors[0], product.a, false)?;

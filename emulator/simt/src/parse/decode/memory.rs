@@ -1,35 +1,31 @@
-//! `ld`, `st` and `prefetch`. The modifiers are read by [`Access`].
+//! `ld`, `st` and `prefetch`, with their modifiers in PTX's order:
+//! `.order.scope .space .cache .nc .L1::… .L2::… .vector .type`.
 
-use super::access::Access;
-use super::modifiers::space;
-use super::refusal::{Refusal, exactly};
-use crate::isa::{Op, Space, Type};
+use super::modifiers::{Coder, Decoded, Rest, is_scope, order, space};
+use super::refusal::Refusal;
+use crate::isa::{Op, Order, Space, Type};
 use crate::parse::body::names::Named;
 use crate::parse::body::state::Body;
 use crate::parse::body::unit::VariableSpace;
 use crate::parse::source::lexer::show;
 use crate::parse::source::statement::{Atom, Operand};
-use crate::parse::source::types::{B64, Kind, Typed, unsigned};
+use crate::parse::source::types::{B64, Kind, Typed, memory, unsigned};
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         ["ld", ..] => {
             let access = Access::read(parts, true).ok_or(Refusal::Unknown)?;
-            let [d, address] = exactly(operands)?;
+            let [d, address] = body.exactly()?;
             load(body, access, d, address)
         }
         ["st", ..] => {
             let access = Access::read(parts, false).ok_or(Refusal::Unknown)?;
-            let [address, a] = exactly(operands)?;
+            let [address, a] = body.exactly()?;
             store(body, access, address, a)
         }
-        ["prefetch", "L1" | "L2"] | ["prefetchu", "L1"] => prefetch(body, Space::Generic, operands),
+        ["prefetch", "L1" | "L2"] | ["prefetchu", "L1"] => prefetch(body, Space::Generic),
         ["prefetch", name @ ("global" | "local"), "L1" | "L2"] if let Some(space) = space(name) => {
-            prefetch(body, space, operands)
+            prefetch(body, space)
         }
         _ => Err(Refusal::Unknown),
     }
@@ -40,7 +36,7 @@ fn load<'s>(
     access: Access,
     d: &Operand<'s>,
     address: &Operand<'s>,
-) -> Result<Op, Refusal> {
+) -> Decoded {
     let Access { space, order, typed, count } = access;
     let atoms = elements(d, count)?;
     let mut d = [0; 4];
@@ -124,7 +120,7 @@ fn store<'s>(
     access: Access,
     address: &Operand<'s>,
     a: &Operand<'s>,
-) -> Result<Op, Refusal> {
+) -> Decoded {
     let Access { space, order, typed, count } = access;
     let space = match space {
         Some(space) => space,
@@ -184,12 +180,95 @@ fn elements<'s>(operand: &Operand<'s>, count: u8) -> Result<[Atom<'s>; 4], Strin
     }
 }
 
-fn prefetch<'s>(
-    body: &mut Body<'_, 's>,
-    space: Space,
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
-    let [address] = exactly(operands)?;
+fn prefetch(body: &mut Coder, space: Space) -> Decoded {
+    let [address] = body.exactly()?;
     body.address(address, space)?;
     Ok(Op::Nothing {})
+}
+
+/// What an access says beside its address and registers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Access {
+    /// `None`: `.param`.
+    pub(super) space: Option<Space>,
+    pub(super) order: Order,
+    pub(super) typed: Typed,
+    pub(super) count: u8,
+}
+
+impl Access {
+    pub(super) fn read(parts: &[&str], is_load: bool) -> Option<Access> {
+        let mut rest = Rest(&parts[1..]);
+        let is_volatile = rest.accept(&["volatile"]);
+        let mut order = if is_volatile { Order::Relaxed } else { ordering(&mut rest, is_load)? };
+        let is_param =
+            is_load && rest.accept(&["param::entry"]) || rest.accept(&["param", "param::func"]);
+        let is_const = is_load && order == Order::Weak && rest.accept(&["const"]);
+        let space = if is_const { Some(Space::Constant) } else { rest.take(space) };
+        let space = space.unwrap_or(Space::Generic);
+        if is_param && (space != Space::Generic || order != Order::Weak) {
+            return None;
+        }
+        if !is_param {
+            order = cache_hints(&mut rest, is_load, space, order, is_volatile);
+        }
+        let count = rest.take(|name| match name {
+            "v2" => Some(2),
+            "v4" => Some(4),
+            _ => None,
+        });
+        let &[ty] = rest.0 else { return None };
+        let (typed, count) = (memory(ty)?, count.unwrap_or(1));
+        let is_allowed = u32::from(count) * typed.bytes() <= 16
+            && (order == Order::Weak || space != Space::Local);
+        let space = (!is_param).then_some(space);
+        is_allowed.then_some(Access { space, order, typed, count })
+    }
+}
+
+/// `.weak`, `.relaxed.gpu`, `.acquire.gpu` of loads, `.release.gpu` of stores, or nothing.
+fn ordering(rest: &mut Rest, is_load: bool) -> Option<Order> {
+    if rest.accept(&["weak"]) {
+        return Some(Order::Weak);
+    }
+    let one_sided = if is_load { Order::Acquire } else { Order::Release };
+    match rest.take(order) {
+        None => Some(Order::Weak),
+        Some(order) if order == Order::Relaxed || order == one_sided => {
+            rest.take(|name| is_scope(name).then_some(order))
+        }
+        Some(_) => None,
+    }
+}
+
+/// Hints change nothing but the time that the access takes. Only `ld.cv`, which fetches anew, and
+/// `st.wt`, which writes through, are used to talk to other blocks: they count as relaxed.
+fn cache_hints(
+    rest: &mut Rest,
+    is_load: bool,
+    space: Space,
+    order: Order,
+    volatile: bool,
+) -> Order {
+    let in_device_memory = matches!(space, Space::Global | Space::Generic);
+    let (hints, through): (&[&str], &[&str]) =
+        if is_load { (&["ca", "cg", "cs", "lu"], &["cv"]) } else { (&["wb", "cg", "cs"], &["wt"]) };
+    let hinted = order == Order::Weak && rest.accept(hints);
+    let anew = order == Order::Weak && !hinted && in_device_memory && rest.accept(through);
+    if is_load && order == Order::Weak && space == Space::Global && !anew {
+        rest.accept(&["nc"]);
+    }
+    if in_device_memory && !volatile && !hinted && !anew {
+        rest.accept(&[
+            "L1::evict_normal",
+            "L1::evict_unchanged",
+            "L1::evict_first",
+            "L1::evict_last",
+            "L1::no_allocate",
+        ]);
+    }
+    if in_device_memory && is_load {
+        rest.accept(&["L2::64B", "L2::128B", "L2::256B"]);
+    }
+    if anew { Order::Relaxed } else { order }
 }

@@ -3,24 +3,19 @@
 //! Each family matches the pieces of the opcode as a slice, `["fma", round, "f32"]`, so that an
 //! order or combination that is not listed is refused.
 
-mod access;
 mod arithmetic;
 mod atomic;
 mod bits;
-mod carry;
 mod compare;
 mod control;
 mod convert;
 mod copy_async;
-mod functions;
 mod integer;
 mod matrix;
-mod mbarrier;
 mod memory;
 mod modifiers;
 mod moves;
 mod refusal;
-mod simd;
 mod texture;
 mod video;
 mod warp;
@@ -28,10 +23,11 @@ mod warp;
 use crate::isa::Op;
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::Operand;
+use modifiers::{Coder, Decoded};
 use refusal::Refusal;
 
 /// Decodes the instructions of a family, given the pieces of the opcode and the operands.
-type Family = for<'s> fn(&mut Body<'_, 's>, &[&str], &[Operand<'s>]) -> Result<Op, Refusal>;
+type Family = fn(&mut Coder, &[&str]) -> Decoded;
 
 /// Refuses an opcode of no family, whose operands may be of a syntax of its own.
 pub(super) fn check_opcode(parts: &[&str]) -> Result<(), String> {
@@ -45,7 +41,7 @@ pub(super) fn decode<'s>(
     operands: &[Operand<'s>],
 ) -> Result<Op, String> {
     let family = family(parts).ok_or_else(|| refusal::unknown(parts))?;
-    family(body, parts, operands).map_err(|refusal| match refusal {
+    family(&mut Coder { body, operands }, parts).map_err(|refusal| match refusal {
         Refusal::Because(reason) => reason,
         Refusal::Unknown => refusal::unknown(parts),
     })
@@ -53,8 +49,8 @@ pub(super) fn decode<'s>(
 
 fn family(parts: &[&str]) -> Option<Family> {
     Some(match parts[0] {
-        "addc" | "subc" | "madc" => carry::decode,
-        "add" | "sub" | "mad" if parts.contains(&"cc") => carry::decode,
+        "addc" | "subc" | "madc" => integer::carry,
+        "add" | "sub" | "mad" if parts.contains(&"cc") => integer::carry,
         "add" | "sub" | "mul" | "mad" | "fma" | "div" | "rem" | "abs" | "neg" | "min" | "max"
         | "sad" | "mul24" | "mad24" | "dp4a" | "dp2a" => {
             if arithmetic::is_float(parts) {
@@ -64,7 +60,7 @@ fn family(parts: &[&str]) -> Option<Family> {
             }
         }
         "sqrt" | "rcp" | "rsqrt" | "ex2" | "lg2" | "sin" | "cos" | "tanh" | "copysign" => {
-            functions::decode
+            arithmetic::function
         }
         "and" | "or" | "xor" | "not" | "cnot" | "shl" | "shr" | "shf" | "lop3" | "prmt"
         | "popc" | "clz" | "bfind" | "brev" | "bfe" | "bfi" | "szext" | "bmsk" | "fns" => {
@@ -78,13 +74,13 @@ fn family(parts: &[&str]) -> Option<Family> {
         // Operands of tensor maps are of a syntax of their own.
         "cp" if !parts.contains(&"tensor") => copy_async::decode,
         "shfl" | "vote" | "redux" | "match" | "activemask" | "elect" => warp::decode,
-        "mbarrier" => mbarrier::decode,
+        "mbarrier" => copy_async::mbarrier,
         "mma" | "wmma" | "ldmatrix" | "stmatrix" | "movmatrix" => matrix::decode,
         "vadd" | "vsub" | "vabsdiff" | "vmin" | "vmax" | "vshl" | "vshr" | "vmad" | "vset" => {
             video::decode
         }
         "tex" | "suld" | "sust" | "txq" | "suq" => texture::decode,
-        name if simd::is_simd(name) => simd::decode,
+        name if video::is_simd(name) => video::simd,
         "bar" | "barrier" | "bra" | "ret" | "exit" | "trap" | "nanosleep" => control::decode,
         _ => return None,
     })

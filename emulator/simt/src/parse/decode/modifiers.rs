@@ -1,6 +1,63 @@
-//! Modifiers that several families have in common.
+//! What several families have in common: an instruction as it is decoded, and modifiers.
 
-use crate::isa::{Compare, Order, Round, Space, Type};
+use std::ops::{Deref, DerefMut};
+
+use super::refusal::Refusal;
+use crate::isa::{Compare, Op, Order, Round, Slot, Space, Type};
+use crate::parse::body::state::Body;
+use crate::parse::source::statement::Operand;
+use crate::parse::source::types::Typed;
+
+/// What an instruction is decoded to.
+pub(super) type Decoded = Result<Op, Refusal>;
+
+/// The operands of an instruction, and the kernel or function that it goes to.
+pub(super) struct Coder<'d, 'c, 's> {
+    pub(super) body: &'d mut Body<'c, 's>,
+    pub(super) operands: &'d [Operand<'s>],
+}
+
+impl<'c, 's> Deref for Coder<'_, 'c, 's> {
+    type Target = Body<'c, 's>;
+
+    fn deref(&self) -> &Body<'c, 's> {
+        self.body
+    }
+}
+
+impl DerefMut for Coder<'_, '_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.body
+    }
+}
+
+impl<'d, 's> Coder<'d, '_, 's> {
+    /// The operands, if there are as many as there must be.
+    pub(super) fn exactly<const N: usize>(&self) -> Result<&'d [Operand<'s>; N], String> {
+        self.operands.try_into().map_err(|_| self.not(N))
+    }
+
+    /// The slots of a destination and of the sources behind it, which are all operands, by types.
+    pub(super) fn slots<const N: usize>(
+        &mut self,
+        d: Typed,
+        sources: [Typed; N],
+    ) -> Result<(Slot, [Slot; N]), String> {
+        let [first, operands @ ..] = self.operands else { return Err(self.not(N + 1)) };
+        if operands.len() != N {
+            return Err(self.not(N + 1));
+        }
+        let (d, mut slots) = (self.destination(first, d)?, [0; N]);
+        for (slot, (operand, typed)) in slots.iter_mut().zip(operands.iter().zip(sources)) {
+            *slot = self.source(operand, typed)?;
+        }
+        Ok((d, slots))
+    }
+
+    fn not(&self, count: usize) -> String {
+        format!("it takes {count} operands, not {}", self.operands.len())
+    }
+}
 
 /// `.rn`, `.rz`, `.rm`, `.rp`: how a float result is rounded.
 pub(super) fn round(name: &str) -> Option<Round> {

@@ -1,26 +1,22 @@
 //! `mov` of whole registers, packing and unpacking, and `cvta`.
 
 use super::bits::predicate_destination;
-use super::modifiers::space;
-use super::refusal::{Refusal, exactly};
+use super::modifiers::{Coder, Decoded, space};
+use super::refusal::Refusal;
 use crate::isa::{Logic, Op, Slot, Space, Unary};
 use crate::parse::body::special::clock;
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Elements, Operand};
 use crate::parse::source::types::{B16, B32, B64, Kind, Typed, U64, unsigned, word};
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         ["mov", "pred"] => {
-            let [d, a] = exactly(operands)?;
+            let [d, a] = body.exactly()?;
             let (d, a) = (predicate_destination(body, d)?, body.predicate(a)?);
             Ok(Op::Predicate { op: Logic::Or, d, a, b: a })
         }
-        ["mov", ty] if let Some(typed) = word(ty) => match exactly(operands)? {
+        ["mov", ty] if let Some(typed) = word(ty) => match body.exactly()? {
             [d, Operand::Vector(parts)] => pack(body, typed, d, parts),
             [Operand::Vector(parts), a] => unpack(body, typed, parts, a),
             [d, Operand::Atom(Atom::Name(name))]
@@ -36,13 +32,12 @@ pub(super) fn decode<'s>(
             }
         },
         ["cvta", name, "u64"] if let Some(space) = space_of_address(name) => {
-            let [d, a] = exactly(operands)?;
+            let [d, a] = body.exactly()?;
             let a = place_in(body, space, a)?;
             Ok(Op::ConvertAddress { space, to: false, d: body.destination(d, U64)?, a })
         }
         ["cvta", "to", name, "u64"] if let Some(space) = space_of_address(name) => {
-            let [d, a] = exactly(operands)?;
-            let (d, a) = (body.destination(d, U64)?, body.source(a, U64)?);
+            let (d, [a]) = body.slots(U64, [U64])?;
             Ok(Op::ConvertAddress { space, to: true, d, a })
         }
         _ => Err(Refusal::Unknown),
@@ -79,7 +74,7 @@ fn pack<'s>(
     typed: Typed,
     d: &Operand<'s>,
     elements: &Elements<'s>,
-) -> Result<Op, Refusal> {
+) -> Decoded {
     let part = part_type(typed, elements)?;
     let d = body.destination(d, typed)?;
     match *elements.as_slice() {
@@ -101,7 +96,7 @@ fn unpack<'s>(
     typed: Typed,
     elements: &Elements<'s>,
     a: &Operand<'s>,
-) -> Result<Op, Refusal> {
+) -> Decoded {
     let part = part_type(typed, elements)?;
     let a = body.source(a, typed)?;
     let mut destination = |atom: Atom<'s>| -> Result<Option<Slot>, String> {

@@ -1,7 +1,6 @@
 //! Why an instruction is refused, and what is said of one that is not known.
 
 use crate::parse::source::lexer::show;
-use crate::parse::source::statement::Operand;
 
 /// Why an instruction is refused.
 #[derive(Debug)]
@@ -16,13 +15,6 @@ impl From<String> for Refusal {
     fn from(reason: String) -> Self {
         Refusal::Because(reason)
     }
-}
-
-/// The operands, if there are as many as there must be.
-pub(super) fn exactly<'o, 's, const N: usize>(
-    operands: &'o [Operand<'s>],
-) -> Result<&'o [Operand<'s>; N], String> {
-    operands.try_into().map_err(|_| format!("it takes {N} operands, not {}", operands.len()))
 }
 
 /// A sentence on an opcode that the emulator does not know, or not with these modifiers.

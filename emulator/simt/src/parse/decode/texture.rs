@@ -1,42 +1,39 @@
 //! `tex`, `suld`, `sust`, `txq` and `suq`, of textures and surfaces whose handles are in registers.
 
-use super::refusal::{Refusal, exactly};
+use super::modifiers::{Coder, Decoded};
+use super::refusal::Refusal;
 use crate::isa::{Geometry, Op, Outside, Query, Slot, Type};
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{self, B32, F32, S32, Typed, U64, unsigned};
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         ["tex", geometry, "v4", ty, "f32"] => {
             let (geometry, typed) = fetched(geometry, ty)?;
-            let [d, at] = exactly(operands)?;
+            let [d, at] = body.exactly()?;
             fetch(body, (geometry, false, typed), d, at)
         }
         ["tex", "1d", "v4", ty, "s32"] => {
             let (geometry, typed) = fetched("1d", ty)?;
-            let [d, at] = exactly(operands)?;
+            let [d, at] = body.exactly()?;
             fetch(body, (geometry, true, typed), d, at)
         }
         // There is one level.
         ["tex", "level", geometry, "v4", ty, "f32"] => {
             let (geometry, typed) = fetched(geometry, ty)?;
-            let [d, at, level] = exactly(operands)?;
+            let [d, at, level] = body.exactly()?;
             body.source(level, F32)?;
             fetch(body, (geometry, false, typed), d, at)
         }
         ["suld", "b", ref rest @ ..] => {
             let access = Access::read(rest).ok_or(Refusal::Unknown)?;
-            let [d, at] = exactly(operands)?;
+            let [d, at] = body.exactly()?;
             load(body, &access, d, at)
         }
         ["sust", "b", ref rest @ ..] => {
             let access = Access::read(rest).ok_or(Refusal::Unknown)?;
-            let [at, a] = exactly(operands)?;
+            let [at, a] = body.exactly()?;
             store(body, &access, at, a)
         }
         [base @ ("txq" | "suq"), query, "b32"] => {
@@ -44,7 +41,7 @@ pub(super) fn decode<'s>(
             let query = asked(query)
                 .filter(|query| !(surface && *query == Query::Normalized))
                 .ok_or(Refusal::Unknown)?;
-            let [d, object] = exactly(operands)?;
+            let [d, object] = body.exactly()?;
             let Operand::Address(object, 0) = *object else {
                 return Err("a texture or surface in brackets was expected".to_string().into());
             };
@@ -82,7 +79,7 @@ fn fetch<'s>(
     (geometry, linear, typed): (Geometry, bool, Typed),
     d: &Operand<'s>,
     at: &Operand<'s>,
-) -> Result<Op, Refusal> {
+) -> Decoded {
     let (object, at) = place(body, geometry, if linear { S32 } else { F32 }, at)?;
     let Operand::Vector(elements) = d else {
         return Err("a fetch has four values".to_string().into());
@@ -144,7 +141,7 @@ fn load<'s>(
     access: &Access,
     d: &Operand<'s>,
     at: &Operand<'s>,
-) -> Result<Op, Refusal> {
+) -> Decoded {
     let Access { geometry, count, typed, outside } = *access;
     let (object, at) = place(body, geometry, S32, at)?;
     let (d, wide) =
@@ -157,7 +154,7 @@ fn store<'s>(
     access: &Access,
     at: &Operand<'s>,
     a: &Operand<'s>,
-) -> Result<Op, Refusal> {
+) -> Decoded {
     let Access { geometry, count, typed, outside } = *access;
     let (object, at) = place(body, geometry, S32, at)?;
     let (a, wide) = values(count, a, |atom| body.source_or_wider(&Operand::Atom(atom), typed))?;

@@ -1,28 +1,24 @@
-//! The scalar video instructions: `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and their like.
+//! The video instructions: the scalar ones, `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and their
+//! like, and those on halves or bytes, `vadd4.s32.s32.s32.sat`, without selectors and masks.
 //!
-//! Not those with bounds (`.sat`), with the lesser or greater of the result and a third operand, or
-//! with a product that is shifted: of these an H100 was seen to compute other results than PTX
+//! Not the scalar ones with bounds (`.sat`), with the lesser or greater of the result and a third
+//! operand, or with a product that is shifted: an H100 was seen to compute other results than PTX
 //! says.
 
-use super::modifiers::{Rest, compare};
-use super::refusal::{Refusal, exactly};
-use crate::isa::{Op, Part32, Ternary, Video, VideoEnd, VideoOp};
-use crate::parse::body::state::Body;
+use super::modifiers::{Coder, Decoded, Rest, compare};
+use super::refusal::Refusal;
+use crate::isa::{Op, Part32, Simd, SimdFinish, SimdOp, Ternary, Video, VideoEnd, VideoOp};
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::B32;
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     let mut video = read(parts).ok_or(Refusal::Unknown)?;
     let takes_c = video.end != VideoEnd::Plain || matches!(video.op, VideoOp::MultiplyAdd { .. });
-    let (d, a, b, c) = match operands {
+    let (d, a, b, c) = match body.operands {
         [d, a, b] if !takes_c => (d, a, b, None),
         [d, a, b, c] => (d, a, b, Some(c)),
         _ => {
-            let [d, a, b, c] = exactly(operands)?;
+            let [d, a, b, c] = body.exactly()?;
             (d, a, b, Some(c))
         }
     };
@@ -99,4 +95,61 @@ fn read(parts: &[&str]) -> Option<Video> {
     let end = if rest.accept(&["add"]) { VideoEnd::Add } else { VideoEnd::Plain };
     let is_whole = rest.0.is_empty() && (parts[0] != "vmad" || end == VideoEnd::Plain);
     is_whole.then_some(Video { op, signed, select: [Part32::Whole; 2], end })
+}
+
+/// An operation of halves or bytes.
+pub(super) fn is_simd(name: &str) -> bool {
+    split(name).is_some()
+}
+
+/// The name without its number, and the bits that one element has.
+fn split(name: &str) -> Option<(&str, u8)> {
+    let (name, bits) = match name.strip_suffix('4') {
+        Some(name) => (name, 8),
+        None => (name.strip_suffix('2')?, 16),
+    };
+    let known = matches!(name, "vadd" | "vsub" | "vavrg" | "vabsdiff" | "vmin" | "vmax" | "vset");
+    known.then_some((name, bits))
+}
+
+pub(super) fn simd(body: &mut Coder, parts: &[&str]) -> Decoded {
+    let simd = read_simd(parts).ok_or(Refusal::Unknown)?;
+    let (d, [a, b, c]) = body.slots(B32, [B32; 3])?;
+    Ok(Op::Ternary { op: Ternary::Simd(simd), ty: B32.ty, d, a, b, c })
+}
+
+fn read_simd(parts: &[&str]) -> Option<Simd> {
+    let (name, bits) = split(parts[0])?;
+    // `vset` says what it compares where the others say what they give.
+    let (op, [d, a, b], rest) = match (name, &parts[1..]) {
+        ("vset", [a, b, test, rest @ ..]) => {
+            (SimdOp::Compare(compare(test)?), ["u32", *a, *b], rest)
+        }
+        (_, [d, a, b, rest @ ..]) => (operation(name)?, [*d, *a, *b], rest),
+        _ => return None,
+    };
+    let finish = match *rest {
+        [] => SimdFinish::Cut,
+        ["sat"] if name != "vset" => SimdFinish::Clamp,
+        ["add"] => SimdFinish::Sum,
+        _ => return None,
+    };
+    let is_signed = |name: &str| match name {
+        "u32" => Some(false),
+        "s32" => Some(true),
+        _ => None,
+    };
+    Some(Simd { op, bits, signed: [is_signed(a)?, is_signed(b)?, is_signed(d)?], finish })
+}
+
+fn operation(name: &str) -> Option<SimdOp> {
+    Some(match name {
+        "vadd" => SimdOp::Add,
+        "vsub" => SimdOp::Sub,
+        "vavrg" => SimdOp::Average,
+        "vabsdiff" => SimdOp::AbsoluteDifference,
+        "vmin" => SimdOp::Min,
+        "vmax" => SimdOp::Max,
+        _ => return None,
+    })
 }

@@ -1,53 +1,50 @@
 //! What the lanes of a warp do together.
 
 use super::bits::predicate_destination;
-use super::refusal::{Refusal, exactly};
+use super::modifiers::{Coder, Decoded};
+use super::refusal::Refusal;
 use crate::isa::{Binary, Op, Shuffle, Slot, Vote};
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{B32, U32, any, bits32};
 
-pub(super) fn decode<'s>(
-    body: &mut Body<'_, 's>,
-    parts: &[&str],
-    operands: &[Operand<'s>],
-) -> Result<Op, Refusal> {
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         ["shfl", "sync", mode, "b32"] if let Some(op) = shuffle(mode) => {
-            let [d, a, b, c, mask] = exactly(operands)?;
+            let [d, a, b, c, mask] = body.exactly()?;
             let (d, valid) = pair(body, d)?;
             let (a, b, c) = (body.source(a, B32)?, body.source(b, U32)?, body.source(c, U32)?);
             Ok(Op::Shuffle { op, d, valid, a, b, c, mask: body.source(mask, U32)? })
         }
         ["vote", "sync", mode, "pred"] if let Some(op) = vote(mode) => {
-            let [d, a, mask] = exactly(operands)?;
+            let [d, a, mask] = body.exactly()?;
             let d = predicate_destination(body, d)?;
             Ok(Op::Vote { op, d, a: body.guard(a)?, mask: body.source(mask, U32)? })
         }
         ["vote", "sync", "ballot", "b32"] => {
-            let [d, a, mask] = exactly(operands)?;
+            let [d, a, mask] = body.exactly()?;
             let d = body.destination(d, B32)?;
             Ok(Op::Ballot { d, a: body.guard(a)?, mask: body.source(mask, U32)? })
         }
         ["redux", "sync", op, ty] if let (Some(op), Some(typed)) = (reduction(op, ty), any(ty)) => {
-            let [d, a, mask] = exactly(operands)?;
+            let [d, a, mask] = body.exactly()?;
             let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
             Ok(Op::Reduce { op, ty: typed.ty, d, a, mask: body.source(mask, U32)? })
         }
         ["match", "any", "sync", ty] if let Some(typed) = bits32(ty) => {
-            let [d, a, mask] = exactly(operands)?;
+            let [d, a, mask] = body.exactly()?;
             let (d, a) = (body.destination(d, B32)?, body.source(a, typed)?);
             let (ty, valid) = (typed.ty, None);
             Ok(Op::Match { all: false, ty, d, valid, a, mask: body.source(mask, U32)? })
         }
         ["match", "all", "sync", ty] if let Some(typed) = bits32(ty) => {
-            let [d, a, mask] = exactly(operands)?;
+            let [d, a, mask] = body.exactly()?;
             let (d, valid) = pair(body, d)?;
             let (ty, a) = (typed.ty, body.source(a, typed)?);
             Ok(Op::Match { all: true, ty, d, valid, a, mask: body.source(mask, U32)? })
         }
         ["elect", "sync"] => {
-            let [d, mask] = exactly(operands)?;
+            let [d, mask] = body.exactly()?;
             let Operand::Pair(d, p) = *d else {
                 return Err("the destination is a register and a predicate".to_string().into());
             };
@@ -59,7 +56,7 @@ pub(super) fn decode<'s>(
             Ok(Op::Elect { d, p, mask: body.source(mask, U32)? })
         }
         ["activemask", "b32"] => {
-            let [d] = exactly(operands)?;
+            let [d] = body.exactly()?;
             Ok(Op::ActiveMask { d: body.destination(d, B32)? })
         }
         _ => Err(Refusal::Unknown),
