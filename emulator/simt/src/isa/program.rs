@@ -13,7 +13,7 @@ use super::operand::{Bank, Slot};
 use super::operation::Compare;
 
 /// A kernel of a [`Module`](crate::Module), ready to run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Kernel {
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<Param>,
@@ -26,9 +26,8 @@ pub struct Kernel {
     /// `.maxntid` and `.reqntid`: how many threads a block may, or must, have.
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
-    pub(crate) slots32: u32,
-    pub(crate) slots64: u32,
-    pub(crate) predicates: u32,
+    /// The number of slots in each bank.
+    pub(crate) slots: [u32; 3],
     /// With their names, and variables in shared memory, if the module was read for that.
     pub(crate) registers: Vec<Register>,
     pub(crate) variables: Vec<SharedVariable>,

@@ -50,8 +50,16 @@ impl<'s> Body<'_, 's> {
         }
         self.context.cursor.expect(b';')?;
         let (frame, frame_bytes, kept, back) = (None, 0, None, 0);
-        self.calls.push(Call { callee, arguments, returns, frame, frame_bytes, kept, back });
-        Ok(Op::Call { site: self.calls.len() as u32 - 1, target })
+        self.unit.kernel.calls.push(Call {
+            callee,
+            arguments,
+            returns,
+            frame,
+            frame_bytes,
+            kept,
+            back,
+        });
+        Ok(Op::Call { site: self.unit.kernel.calls.len() as u32 - 1, target })
     }
 
     /// Names and numbers up to the closing bracket.

@@ -200,7 +200,7 @@ impl<'s> Body<'_, 's> {
         self.context.names.declare(name, named)?;
         let offset = self.room(bytes, align)?;
         if let Named::Variable(index) = named {
-            self.placed.insert(self.context.variables[index].id, offset);
+            self.unit.placed.insert(self.context.variables[index].id, offset);
         }
         Ok(offset)
     }

@@ -94,15 +94,13 @@ impl<'f> Linker<'f> {
             presets: Vec::new(),
             registers: Vec::new(),
             calls: Vec::new(),
-            slots32: 0,
-            slots64: 0,
-            predicates: 0,
+            slots: [0; 3],
             ..unit.kernel.clone()
         };
         for &number in &reached.order {
             let Some(unit) = self.unit(number) else { continue };
             let begin = append(&mut kernel, unit, &mut late)?;
-            let ends = [kernel.slots32, kernel.slots64, kernel.predicates];
+            let ends = kernel.slots;
             let frame = kernel.presets.iter_mut().rev().find_map(|preset| match preset {
                 Preset::Frame { slot } => Some(*slot),
                 _ => None,
@@ -294,20 +292,15 @@ fn append(
     late: &mut Vec<(usize, Late)>,
 ) -> Result<Begin, String> {
     let from = &unit.kernel;
-    let begin = Begin {
-        code: kernel.code.len() as u32,
-        calls: kernel.calls.len(),
-        slots: [kernel.slots32, kernel.slots64, kernel.predicates],
-    };
-    let counts = [from.slots32, from.slots64, from.predicates];
-    let [words, longs, predicates] = std::array::from_fn(|i| begin.slots[i] + counts[i]);
-    if [words, longs, predicates].into_iter().any(|count| count > Slot::MAX.into()) {
-        let most = Slot::MAX;
+    let begin =
+        Begin { code: kernel.code.len() as u32, calls: kernel.calls.len(), slots: kernel.slots };
+    let most = Slot::MAX;
+    kernel.slots = std::array::from_fn(|i| begin.slots[i] + from.slots[i]);
+    if kernel.slots.into_iter().any(|count| count > most.into()) {
         return Err(format!(
             "the kernel and what it calls have more than {most} registers of one size"
         ));
     }
-    (kernel.slots32, kernel.slots64, kernel.predicates) = (words, longs, predicates);
     let moved = |bank: Bank, slot: &mut Slot| *slot += begin.slots[bank as usize] as Slot;
 
     kernel.code.extend(from.code.iter().map(|&instruction| -> Instruction {

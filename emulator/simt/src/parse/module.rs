@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::declarations::has_body;
-use super::head::Entry;
+use super::head;
 use super::link::Linker;
 use super::reuse::{note_live, reuse};
 use crate::isa::{Declared, Kernel};
@@ -219,8 +219,8 @@ impl Reader<'_> {
         let (variables, unrounded) = (self.context.variables.len(), self.context.unrounded.len());
         let begin = self.context.cursor.clone();
         let read = self.context.names.open().and_then(|()| {
-            let entry = Entry::read(name, &mut self.context)?;
-            Body::kernel(entry, &mut self.context)
+            let head = head::read(name, &mut self.context)?;
+            Body::kernel(head, &mut self.context)
         });
         self.context.variables.truncate(variables);
         match read {
@@ -278,6 +278,6 @@ impl Kernel {
     /// use to its last, and one for each constant. (The driver's compiler, which may move
     /// instructions, finds a smaller number.)
     pub fn registers(&self) -> usize {
-        (self.slots32 + self.slots64 + self.predicates) as usize
+        self.slots.iter().sum::<u32>() as usize
     }
 }

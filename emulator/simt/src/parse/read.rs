@@ -1,9 +1,6 @@
 //! The body of a kernel or a function: statement after statement, in blocks of braces.
 
-use std::sync::Arc;
-
 use super::decode::{check_opcode, decode};
-use super::head::Entry;
 use crate::isa::{Bank, Guard, Instruction, Kernel, Op, Passed};
 use crate::parse::body::context::Context;
 use crate::parse::body::names::{Named, Pending};
@@ -15,12 +12,11 @@ use crate::parse::source::statement::Statement;
 
 impl<'c, 's> Body<'c, 's> {
     /// Reads the body of a kernel, of which the opening brace is next, to its closing brace.
-    pub(super) fn kernel(entry: Entry, context: &'c mut Context<'s>) -> Result<Unit, String> {
-        let mut body = Body::new(context);
-        body.params.clone_from(&entry.params);
+    pub(super) fn kernel(head: Kernel, context: &'c mut Context<'s>) -> Result<Unit, String> {
+        let mut body = Body::new(head, context);
         body.context.cursor.expect(b'{')?;
         body.statements()?;
-        Ok(body.unit(entry, Vec::new(), Vec::new()))
+        Ok(body.unit())
     }
 
     /// Reads the body of a function, of which the opening brace is next, to its closing brace.
@@ -28,7 +24,8 @@ impl<'c, 's> Body<'c, 's> {
         signature: Signature<'s>,
         context: &'c mut Context<'s>,
     ) -> Result<Unit, String> {
-        let mut body = Body::new(context);
+        let head = Kernel { name: signature.name.into(), ..Kernel::default() };
+        let mut body = Body::new(head, context);
         body.frame = Some(body.slots.constant(Constant::Frame)?);
         let (mut returns, mut params) = (Vec::new(), Vec::new());
         for formal in &signature.returns {
@@ -55,40 +52,16 @@ impl<'c, 's> Body<'c, 's> {
             body.push(None, op, brace.line, &opcode)?;
         }
         body.statements()?;
-        Ok(body.unit(Entry::of_function(signature.name), params, returns))
+        (body.unit.params, body.unit.returns) = (params, returns);
+        Ok(body.unit())
     }
 
-    fn unit(mut self, entry: Entry, params: Vec<Passed>, returns: Vec<Passed>) -> Unit {
-        let registers = self.slots.registers.take().unwrap_or_default();
-        let [slots32, slots64, predicates] =
-            [Bank::Word, Bank::Long, Bank::Predicate].map(|bank| self.slots.count(bank));
-        let (presets, late) = self.slots.presets();
-        let kernel = Kernel {
-            name: entry.name,
-            params: self.params,
-            param_bytes: entry.param_bytes,
-            static_shared: self.static_shared,
-            dynamic_shared: 0,
-            local_bytes: self.local_bytes,
-            max_threads: entry.max_threads,
-            required_threads: entry.required_threads,
-            slots32,
-            slots64,
-            predicates,
-            presets,
-            registers,
-            variables: self.variables,
-            code: self.code,
-            places: self.places,
-            opcodes: self.opcodes,
-            files: Arc::from([]),
-            entry: 0,
-            calls: self.calls,
-            functions: Vec::new(),
-            globals: Arc::from([]),
-        };
-        let (placed, dynamic_align) = (self.placed, self.dynamic_align);
-        Unit { kernel, late, placed, dynamic_align, params, returns }
+    fn unit(mut self) -> Unit {
+        let kernel = &mut self.unit.kernel;
+        kernel.registers = self.slots.registers.take().unwrap_or_default();
+        kernel.slots = [Bank::Word, Bank::Long, Bank::Predicate].map(|bank| self.slots.count(bank));
+        (kernel.presets, self.unit.late) = self.slots.presets();
+        self.unit
     }
 
     fn statements(&mut self) -> Result<(), String> {
@@ -191,7 +164,10 @@ impl<'c, 's> Body<'c, 's> {
             }
             self.labelled_end = true;
             self.last_label = Some(opcode.text);
-            return self.context.names.declare(opcode.text, Named::Label(self.code.len() as u32));
+            return self
+                .context
+                .names
+                .declare(opcode.text, Named::Label(self.unit.kernel.code.len() as u32));
         }
         self.last_label = None;
         statement.split(opcode.text)?;
@@ -228,7 +204,7 @@ impl<'c, 's> Body<'c, 's> {
     /// A kernel that can fall off its end exits there, and a function returns.
     fn end(&mut self, line: u32) -> Result<(), String> {
         let leaves = matches!(
-            self.code.last(),
+            self.unit.kernel.code.last(),
             Some(Instruction {
                 guard: None,
                 op: Op::Exit {} | Op::Return { .. } | Op::Branch { .. }
@@ -246,14 +222,14 @@ impl<'c, 's> Body<'c, 's> {
 
     /// Closes the innermost block.
     fn close(&mut self) -> Result<(), String> {
-        let code = &mut self.code;
+        let code = &mut self.unit.kernel.code;
         let unresolved = self.context.names.close(|pending, label| {
             if let Op::Branch { target, .. } = &mut code[pending.instruction].op {
                 *target = label;
             }
         });
         let Some(Pending { label, instruction }) = unresolved else { return Ok(()) };
-        self.context.cursor.blame(self.places[instruction].line);
+        self.context.cursor.blame(self.unit.kernel.places[instruction].line);
         Err(format!("the label `{}` is not declared where it is branched to", show(label)))
     }
 }

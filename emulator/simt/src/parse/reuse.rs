@@ -33,7 +33,7 @@ const WITHIN_BLOCKS: u32 = u32::MAX;
 
 /// Deals out the slots of a kernel anew.
 pub(super) fn reuse(kernel: &mut Kernel) {
-    let counts = [kernel.slots32, kernel.slots64, kernel.predicates].map(|count| count as usize);
+    let counts = kernel.slots.map(|count| count as usize);
     let first_of = [0, counts[0], counts[0] + counts[1]];
     let all = first_of[2] + counts[2];
     let index = |bank: Bank, slot: Slot| first_of[bank as usize] + usize::from(slot);
@@ -75,13 +75,13 @@ pub(super) fn reuse(kernel: &mut Kernel) {
         let (bank, slot) = place(preset);
         *slot = slots[index(bank, *slot)];
     }
-    [kernel.slots32, kernel.slots64, kernel.predicates] = counts.map(u32::from);
+    kernel.slots = counts.map(u32::from);
 }
 
 /// Notes for each register that has a name from where to where it is live; throughout, if that
 /// takes too long to find out.
 pub(super) fn note_live(kernel: &mut Kernel) {
-    let counts = [kernel.slots32, kernel.slots64, kernel.predicates].map(|count| count as usize);
+    let counts = kernel.slots.map(|count| count as usize);
     let first_of = [0, counts[0], counts[0] + counts[1]];
     let index = |bank: Bank, slot: Slot| first_of[bank as usize] + usize::from(slot);
     let all = first_of[2] + counts[2];
@@ -260,7 +260,7 @@ mod tests {
         );
         let module = Module::parse(&source).unwrap_or_else(|error| panic!("{error}"));
         let kernel = Kernel::clone(module.kernel("kernel").unwrap());
-        let counts = [kernel.slots32, kernel.slots64, kernel.predicates];
+        let counts = kernel.slots;
         (kernel, counts)
     }
 

@@ -47,9 +47,8 @@ pub(crate) struct Identity<'a> {
 impl Registers {
     /// What those of a kernel take of the host.
     pub(crate) fn bytes(kernel: &Kernel) -> u64 {
-        bytes_of::<Words>(kernel.slots32.into())
-            + bytes_of::<Longs>(kernel.slots64.into())
-            + bytes_of::<u32>(kernel.predicates.into())
+        let [words, longs, predicates] = kernel.slots.map(u64::from);
+        bytes_of::<Words>(words) + bytes_of::<Longs>(longs) + bytes_of::<u32>(predicates)
     }
 
     /// Bytes of the host that they have.
@@ -61,9 +60,10 @@ impl Registers {
 
     /// Zeros, the kernel's constants, and the special registers.
     pub(crate) fn reset(&mut self, kernel: &Kernel, identity: &Identity<'_>) -> Result<()> {
-        refill(&mut self.words, kernel.slots32 as usize, [0; 32], "registers")?;
-        refill(&mut self.longs, kernel.slots64 as usize, [0; 32], "registers")?;
-        refill(&mut self.predicates, kernel.predicates as usize, 0, "registers")?;
+        let [words, longs, predicates] = kernel.slots.map(|count| count as usize);
+        refill(&mut self.words, words, [0; 32], "registers")?;
+        refill(&mut self.longs, longs, [0; 32], "registers")?;
+        refill(&mut self.predicates, predicates, 0, "registers")?;
         for preset in &kernel.presets {
             match *preset {
                 Preset::Word { slot, value } => self.words[slot as usize] = [value; 32],

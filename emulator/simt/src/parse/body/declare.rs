@@ -109,27 +109,29 @@ impl<'s> Body<'_, 's> {
     pub(crate) fn place(&mut self, name: &str, index: usize) -> Result<PlacedAt, String> {
         let Variable { space, align, bytes, id } = self.context.variables[index];
         let (used, limit) = match space {
-            VariableSpace::Shared => (&mut self.static_shared, MOST_SHARED),
-            VariableSpace::Local | VariableSpace::Param => (&mut self.local_bytes, MOST_LOCAL),
+            VariableSpace::Shared => (&mut self.unit.kernel.static_shared, MOST_SHARED),
+            VariableSpace::Local | VariableSpace::Param => {
+                (&mut self.unit.kernel.local_bytes, MOST_LOCAL)
+            }
             VariableSpace::Global | VariableSpace::Const => {
                 let place = Place::Global(bytes.unwrap_or_default());
                 return Ok(PlacedAt { space, place });
             }
         };
         let Some(bytes) = bytes else {
-            self.dynamic_align = self.dynamic_align.max(align);
+            self.unit.dynamic_align = self.unit.dynamic_align.max(align);
             return Ok(PlacedAt { space, place: Place::Dynamic });
         };
         if space == VariableSpace::Shared && self.frame.is_some() {
             let variable = Shared { id, align, bytes, name: name.into() };
             return Ok(PlacedAt { space, place: Place::Linked(variable) });
         }
-        if let Some(&offset) = self.placed.get(&id) {
+        if let Some(&offset) = self.unit.placed.get(&id) {
             return Ok(PlacedAt { space, place: Place::At(offset) });
         }
         if space == VariableSpace::Param {
             let offset = self.room(bytes, align)?;
-            self.placed.insert(id, offset);
+            self.unit.placed.insert(id, offset);
             return Ok(PlacedAt { space, place: Place::At(offset) });
         }
         let offset = used.next_multiple_of(align);
@@ -140,9 +142,9 @@ impl<'s> Body<'_, 's> {
             )
         })?;
         *used = end;
-        self.placed.insert(id, offset);
+        self.unit.placed.insert(id, offset);
         if space == VariableSpace::Shared && self.context.named {
-            self.variables.push(SharedVariable { name: name.into(), offset, bytes });
+            self.unit.kernel.variables.push(SharedVariable { name: name.into(), offset, bytes });
         }
         Ok(PlacedAt { space, place: Place::At(offset) })
     }

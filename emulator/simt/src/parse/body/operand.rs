@@ -70,7 +70,7 @@ impl<'s> Body<'_, 's> {
                     self.slots.constant(Constant::Long(address))
                 }
                 Named::Param(number) if typed.kind != Kind::Float && typed.bytes() == 8 => {
-                    let start = self.params[number].offset.into();
+                    let start = self.unit.kernel.params[number].offset.into();
                     self.slots.constant(Constant::Long(offset.wrapping_add(start) as u64))
                 }
                 Named::Param(_) => {
@@ -205,7 +205,7 @@ impl<'s> Body<'_, 's> {
                 }
             }
             Named::Param(number) if space == Space::Parameter => {
-                let start = self.params[number].offset.into();
+                let start = self.unit.kernel.params[number].offset.into();
                 Ok(Address { base: Base::Zero, offset: offset.wrapping_add(start) })
             }
             named => Err(kind_error(name, named, "a register or variable")),

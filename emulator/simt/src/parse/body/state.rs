@@ -6,10 +6,8 @@ use std::sync::Arc;
 use super::context::Context;
 use super::names::{Pending, Register};
 use super::slots::Slots;
-use super::unit::MOST_LOCAL;
-use crate::isa::{
-    Address, Bank, Base, Call, Guard, Instruction, Op, Param, Place, SharedVariable, Slot,
-};
+use super::unit::{MOST_LOCAL, Unit};
+use crate::isa::{Address, Bank, Base, Guard, Instruction, Kernel, Op, Place, Slot};
 use crate::parse::source::types::Class;
 
 const MOST_INSTRUCTIONS: usize = 1 << 20;
@@ -21,19 +19,12 @@ const DYNAMIC_ALIGN: u32 = 16;
 pub(crate) struct Body<'c, 's> {
     pub(crate) context: &'c mut Context<'s>,
     pub(crate) slots: Slots,
-    /// Those in shared memory that have been used, if their names are asked for.
-    pub(crate) variables: Vec<SharedVariable>,
-    pub(crate) params: Vec<Param>,
-    pub(crate) static_shared: u32,
-    pub(crate) local_bytes: u32,
-    pub(crate) dynamic_align: u32,
-    /// Where the variables lie that have been used, by their ids.
-    pub(crate) placed: HashMap<usize, u32>,
+    /// What has been read of it.
+    pub(crate) unit: Unit,
     /// Of a function, where its frame begins: local memory is reached through it.
     pub(crate) frame: Option<Slot>,
     /// Of a function, the registers that are its results, and where they go in the frame.
     pub(crate) results: Vec<(Register, u32)>,
-    pub(crate) calls: Vec<Call>,
     /// What an instruction needs before it, where its operands are no registers.
     pub(crate) preceded_by: Vec<Op>,
     /// What an instruction needs to be followed by, where one operation does not express it.
@@ -41,9 +32,6 @@ pub(crate) struct Body<'c, 's> {
     pub(crate) sinks: [Option<Slot>; 2],
     pub(crate) carry: Option<Slot>,
     pub(crate) scratch_predicates: Option<[Slot; 2]>,
-    pub(crate) code: Vec<Instruction>,
-    pub(crate) places: Vec<Place>,
-    pub(crate) opcodes: Vec<Arc<str>>,
     pub(crate) source: Option<(u16, u32)>,
     pub(crate) labelled_end: bool,
     /// The label that has been read last, if no instruction stands behind it.
@@ -53,28 +41,20 @@ pub(crate) struct Body<'c, 's> {
 }
 
 impl<'c, 's> Body<'c, 's> {
-    pub(crate) fn new(context: &'c mut Context<'s>) -> Self {
+    pub(crate) fn new(kernel: Kernel, context: &'c mut Context<'s>) -> Self {
         let named = context.named;
+        let unit = Unit { kernel, dynamic_align: DYNAMIC_ALIGN, ..Unit::default() };
         Body {
             context,
             slots: Slots::new(named),
-            variables: Vec::new(),
-            params: Vec::new(),
-            static_shared: 0,
-            local_bytes: 0,
-            dynamic_align: DYNAMIC_ALIGN,
-            placed: HashMap::new(),
+            unit,
             frame: None,
             results: Vec::new(),
-            calls: Vec::new(),
             preceded_by: Vec::new(),
             followed_by: Vec::new(),
             sinks: [None; 2],
             carry: None,
             scratch_predicates: None,
-            code: Vec::new(),
-            places: Vec::new(),
-            opcodes: Vec::new(),
             source: None,
             labelled_end: false,
             last_label: None,
@@ -89,13 +69,13 @@ impl<'c, 's> Body<'c, 's> {
         line: u32,
         opcode: &Arc<str>,
     ) -> Result<(), String> {
-        if self.code.len() == MOST_INSTRUCTIONS {
+        if self.unit.kernel.code.len() == MOST_INSTRUCTIONS {
             return Err(format!("more than {MOST_INSTRUCTIONS} instructions in a kernel"));
         }
         self.labelled_end = false;
-        self.code.push(Instruction { guard, op });
-        self.places.push(Place { line, source: self.source });
-        self.opcodes.push(opcode.clone());
+        self.unit.kernel.code.push(Instruction { guard, op });
+        self.unit.kernel.places.push(Place { line, source: self.source });
+        self.unit.kernel.opcodes.push(opcode.clone());
         Ok(())
     }
 
@@ -150,10 +130,10 @@ impl<'c, 's> Body<'c, 's> {
     /// So many bytes of local memory: of the kernel's, or in the function's frame.
     pub(crate) fn room(&mut self, bytes: u32, align: u32) -> Result<u32, String> {
         // Whole words, so that calls can copy them.
-        let offset = self.local_bytes.next_multiple_of(align.max(4));
+        let offset = self.unit.kernel.local_bytes.next_multiple_of(align.max(4));
         let end = offset.checked_add(bytes).filter(|&end| end <= MOST_LOCAL);
         let end = end.and_then(|end| end.checked_next_multiple_of(4));
-        self.local_bytes = end.ok_or_else(|| {
+        self.unit.kernel.local_bytes = end.ok_or_else(|| {
             format!("the variables of local memory take more than {MOST_LOCAL} bytes")
         })?;
         Ok(offset)
@@ -166,7 +146,7 @@ impl<'c, 's> Body<'c, 's> {
 
     /// A branch to a label: its target is filled in when the block ends.
     pub(crate) fn branch(&mut self, label: &'s str, uniform: bool) -> Op {
-        self.context.names.branch(Pending { label, instruction: self.code.len() });
+        self.context.names.branch(Pending { label, instruction: self.unit.kernel.code.len() });
         Op::Branch { target: 0, uniform }
     }
 

@@ -26,7 +26,7 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// The body of a kernel or of a function, before it is known what it calls.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Unit {
     /// With calls that name functions by their numbers in the module.
     pub(crate) kernel: Kernel,

@@ -102,7 +102,7 @@ fn param_place<'s>(
         Named::Register(_) => return Ok(Place::At(Space::Parameter)),
         _ => return Err(format!("`{}` is no parameter", show(name))),
     };
-    let param = &body.params[index];
+    let param = &body.unit.kernel.params[index];
     let start = u32::try_from(offset)
         .ok()
         .filter(|&start| start.checked_add(bytes).is_some_and(|end| end <= param.bytes));
