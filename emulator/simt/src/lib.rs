@@ -61,6 +61,16 @@
 //! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world
 //! is handed to it.
 
+/// The variant of an enum that a name, or several, mean, if it is in the table.
+macro_rules! named {
+    ($name:expr, $type:ident { $($known:pat => $variant:ident $(($value:expr))?),* $(,)? }) => {
+        match $name {
+            $($known => Some($type::$variant $(($value))?),)*
+            _ => None,
+        }
+    };
+}
+
 mod isa;
 mod launch;
 mod machine;

@@ -59,19 +59,9 @@ pub(crate) enum Element {
 
 impl Element {
     pub(crate) fn of(name: &str) -> Option<Element> {
-        Some(match name {
-            "f16" => Element::F16,
-            "bf16" => Element::Bf16,
-            "tf32" => Element::Tf32,
-            "f32" => Element::F32,
-            "f64" => Element::F64,
-            "s8" => Element::S8,
-            "u8" => Element::U8,
-            "s4" => Element::S4,
-            "u4" => Element::U4,
-            "b1" => Element::B1,
-            "s32" => Element::S32,
-            _ => return None,
+        named!(name, Element {
+            "f16" => F16, "bf16" => Bf16, "tf32" => Tf32, "f32" => F32, "f64" => F64, "s8" => S8,
+            "u8" => U8, "s4" => S4, "u4" => U4, "b1" => B1, "s32" => S32,
         })
     }
 

@@ -219,7 +219,8 @@ impl Warp {
         let flow = match &mut self.unwritten {
             None => None,
             Some(unwritten) => match unwritten.flow(&self.registers, at, instruction) {
-                Ok(flow) => Some(flow),
+                // On the heap: it is rare, and dropped after every instruction.
+                Ok(flow) => Some(Box::new(flow)),
                 Err(read) => {
                     let FirstRead { warp, lanes, pc, message } = &*read;
                     let (kind, message) = (ReportKind::Uninitialized, message.clone());

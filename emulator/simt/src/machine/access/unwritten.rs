@@ -164,7 +164,7 @@ impl Unwritten {
     }
 
     /// The instruction has been executed. Returns whether the warp still holds anything.
-    pub(crate) fn follow(&mut self, flow: Option<Flow>) -> bool {
+    pub(crate) fn follow(&mut self, flow: Option<Box<Flow>>) -> bool {
         if let Some(flow) = flow {
             for (register, sources) in flow.results {
                 self.set(register, flow.lanes, |lane| sources[lane]);
@@ -325,7 +325,7 @@ impl Run<'_> {
         &self,
         r: &Registers,
         scratch: &mut Scratch<'_>,
-        flow: Option<Flow>,
+        flow: Option<Box<Flow>>,
         instruction: &Instruction,
     ) {
         if let (Some(flow), Op::Store { address, ty, count, .. }) = (&flow, instruction.op)

@@ -6,39 +6,23 @@ use crate::parse::source::types::{Typed, U32, U64};
 
 /// The special register of that name.
 pub(crate) fn special(name: &str) -> Option<Special> {
-    Some(match name {
-        "%tid.x" => Special::Tid(0),
-        "%tid.y" => Special::Tid(1),
-        "%tid.z" => Special::Tid(2),
-        "%ntid.x" => Special::Ntid(0),
-        "%ntid.y" => Special::Ntid(1),
-        "%ntid.z" => Special::Ntid(2),
-        "%ctaid.x" => Special::Ctaid(0),
-        "%ctaid.y" => Special::Ctaid(1),
-        "%ctaid.z" => Special::Ctaid(2),
-        "%nctaid.x" => Special::Nctaid(0),
-        "%nctaid.y" => Special::Nctaid(1),
-        "%nctaid.z" => Special::Nctaid(2),
-        "%laneid" => Special::LaneId,
-        "%warpid" => Special::WarpId,
-        "%nwarpid" => Special::WarpCount,
-        "WARP_SZ" => Special::WarpSize,
-        "%lanemask_eq" => Special::LaneMask(Compare::Eq),
-        "%lanemask_le" => Special::LaneMask(Compare::Le),
-        "%lanemask_lt" => Special::LaneMask(Compare::Lt),
-        "%lanemask_ge" => Special::LaneMask(Compare::Ge),
-        "%lanemask_gt" => Special::LaneMask(Compare::Gt),
-        "%dynamic_smem_size" => Special::DynamicShared,
-        "%total_smem_size" => Special::TotalShared,
-        "%reserved_smem_offset_begin" => Special::Reserved(Reserved::Begin),
-        "%reserved_smem_offset_end" => Special::Reserved(Reserved::End),
-        "%reserved_smem_offset_cap" => Special::Reserved(Reserved::Size),
-        "%reserved_smem_offset_0" => Special::Reserved(Reserved::Begin),
-        "%reserved_smem_offset_1" => Special::Reserved(Reserved::Middle),
-        "%smid" => Special::Multiprocessor,
-        "%nsmid" => Special::MultiprocessorCount,
-        _ => Special::Environment(environment(name)?),
-    })
+    let named = named!(name, Special {
+        "%tid.x" => Tid(0), "%tid.y" => Tid(1), "%tid.z" => Tid(2), "%ntid.x" => Ntid(0),
+        "%ntid.y" => Ntid(1), "%ntid.z" => Ntid(2), "%ctaid.x" => Ctaid(0), "%ctaid.y" => Ctaid(1),
+        "%ctaid.z" => Ctaid(2), "%nctaid.x" => Nctaid(0), "%nctaid.y" => Nctaid(1),
+        "%nctaid.z" => Nctaid(2), "%laneid" => LaneId, "%warpid" => WarpId, "%nwarpid" => WarpCount,
+        "WARP_SZ" => WarpSize, "%lanemask_eq" => LaneMask(Compare::Eq),
+        "%lanemask_le" => LaneMask(Compare::Le), "%lanemask_lt" => LaneMask(Compare::Lt),
+        "%lanemask_ge" => LaneMask(Compare::Ge), "%lanemask_gt" => LaneMask(Compare::Gt),
+        "%dynamic_smem_size" => DynamicShared, "%total_smem_size" => TotalShared,
+        "%reserved_smem_offset_begin" => Reserved(Reserved::Begin),
+        "%reserved_smem_offset_end" => Reserved(Reserved::End),
+        "%reserved_smem_offset_cap" => Reserved(Reserved::Size),
+        "%reserved_smem_offset_0" => Reserved(Reserved::Begin),
+        "%reserved_smem_offset_1" => Reserved(Reserved::Middle), "%smid" => Multiprocessor,
+        "%nsmid" => MultiprocessorCount,
+    });
+    named.or_else(|| Some(Special::Environment(environment(name)?)))
 }
 
 /// `%envreg0` to `%envreg31`.

@@ -110,13 +110,7 @@ impl Modifiers {
 }
 
 fn operation(name: &str) -> Option<Arithmetic> {
-    Some(match name {
-        "add" => Arithmetic::Add,
-        "sub" => Arithmetic::Sub,
-        "mul" => Arithmetic::Mul,
-        "div" => Arithmetic::Div,
-        _ => return None,
-    })
+    named!(name, Arithmetic { "add" => Add, "sub" => Sub, "mul" => Mul, "div" => Div })
 }
 
 pub(super) fn function(body: &mut Coder, parts: &[&str]) -> Decoded {

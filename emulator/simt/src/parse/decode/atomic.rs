@@ -68,18 +68,13 @@ fn modifiers(parts: &[&str]) -> Option<(Order, Space, Atomic, Typed)> {
 }
 
 fn operation(name: &str, ty: &str) -> Option<Atomic> {
-    Some(match (name, ty) {
-        ("add", "u32" | "s32" | "u64" | "f32" | "f64") => Atomic::Add,
-        ("min", "u32" | "s32" | "u64" | "s64") => Atomic::Min,
-        ("max", "u32" | "s32" | "u64" | "s64") => Atomic::Max,
-        ("and", "b32" | "b64") => Atomic::And,
-        ("or", "b32" | "b64") => Atomic::Or,
-        ("xor", "b32" | "b64") => Atomic::Xor,
-        ("exch", "b32" | "b64") => Atomic::Exchange,
-        ("cas", "b32" | "b64") => Atomic::CompareAndSwap,
-        ("inc", "u32") => Atomic::Increment,
-        ("dec", "u32") => Atomic::Decrement,
-        _ => return None,
+    named!((name, ty), Atomic {
+        ("add", "u32" | "s32" | "u64" | "f32" | "f64") => Add,
+        ("min", "u32" | "s32" | "u64" | "s64") => Min,
+        ("max", "u32" | "s32" | "u64" | "s64") => Max, ("and", "b32" | "b64") => And,
+        ("or", "b32" | "b64") => Or, ("xor", "b32" | "b64") => Xor,
+        ("exch", "b32" | "b64") => Exchange, ("cas", "b32" | "b64") => CompareAndSwap,
+        ("inc", "u32") => Increment, ("dec", "u32") => Decrement,
     })
 }
 

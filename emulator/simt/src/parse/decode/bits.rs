@@ -102,25 +102,15 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
 }
 
 fn permute(mode: &str) -> Option<Permute> {
-    Some(match mode {
-        "f4e" => Permute::Forward,
-        "b4e" => Permute::Backward,
-        "rc8" => Permute::Byte,
-        "rc16" => Permute::Half,
-        "ecl" => Permute::ClampLeft,
-        "ecr" => Permute::ClampRight,
-        _ => return None,
+    named!(mode, Permute {
+        "f4e" => Forward, "b4e" => Backward, "rc8" => Byte, "rc16" => Half, "ecl" => ClampLeft,
+        "ecr" => ClampRight,
     })
 }
 
 /// How two predicates are combined.
 pub(super) fn logic(name: &str) -> Option<Logic> {
-    Some(match name {
-        "and" => Logic::And,
-        "or" => Logic::Or,
-        "xor" => Logic::Xor,
-        _ => return None,
-    })
+    named!(name, Logic { "and" => And, "or" => Or, "xor" => Xor })
 }
 
 /// The predicate that an operand names as a destination.

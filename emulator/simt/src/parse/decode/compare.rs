@@ -122,14 +122,9 @@ fn window(space: &str) -> Option<(u64, u64)> {
 }
 
 fn test_float(name: &str) -> Option<TestFloat> {
-    Some(match name {
-        "finite" => TestFloat::Finite,
-        "infinite" => TestFloat::Infinite,
-        "number" => TestFloat::Number,
-        "notanumber" => TestFloat::NotANumber,
-        "normal" => TestFloat::Normal,
-        "subnormal" => TestFloat::Subnormal,
-        _ => return None,
+    named!(name, TestFloat {
+        "finite" => Finite, "infinite" => Infinite, "number" => Number, "notanumber" => NotANumber,
+        "normal" => Normal, "subnormal" => Subnormal,
     })
 }
 

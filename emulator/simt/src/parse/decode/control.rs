@@ -106,11 +106,8 @@ fn barrier<'s>(
 }
 
 fn reduction(op: &str, ty: &str) -> Option<Reduction> {
-    Some(match (op, ty) {
-        ("popc", "u32") => Reduction::Count,
-        ("and", "pred") => Reduction::All,
-        ("or", "pred") => Reduction::Any,
-        _ => return None,
+    named!((op, ty), Reduction {
+        ("popc", "u32") => Count, ("and", "pred") => All, ("or", "pred") => Any,
     })
 }
 

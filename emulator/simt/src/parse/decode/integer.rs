@@ -61,16 +61,10 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
 
 /// Operations of two operands and one type, which is the last part.
 fn binary(parts: &[&str]) -> Option<Binary> {
-    Some(match *parts {
-        ["add", _] => Binary::Add,
-        ["sub", _] => Binary::Sub,
-        ["mul", "lo", _] => Binary::MulLow,
-        ["mul", "hi", _] => Binary::MulHigh,
-        ["div", _] => Binary::Div,
-        ["rem", _] => Binary::Rem,
-        ["min", _] => Binary::Min,
-        ["max", _] => Binary::Max,
-        _ => return None,
+    named!(*parts, Binary {
+        ["add", _] => Add, ["sub", _] => Sub, ["mul", "lo", _] => MulLow,
+        ["mul", "hi", _] => MulHigh, ["div", _] => Div, ["rem", _] => Rem, ["min", _] => Min,
+        ["max", _] => Max,
     })
 }
 

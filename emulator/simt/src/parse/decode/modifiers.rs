@@ -61,13 +61,7 @@ impl<'d, 's> Coder<'d, '_, 's> {
 
 /// `.rn`, `.rz`, `.rm`, `.rp`: how a float result is rounded.
 pub(super) fn round(name: &str) -> Option<Round> {
-    Some(match name {
-        "rn" => Round::Nearest,
-        "rz" => Round::Zero,
-        "rm" => Round::Down,
-        "rp" => Round::Up,
-        _ => return None,
-    })
+    named!(name, Round { "rn" => Nearest, "rz" => Zero, "rm" => Down, "rp" => Up })
 }
 
 /// `.rni`, `.rzi`, `.rmi`, `.rpi`: how a float becomes an integer.
@@ -77,25 +71,12 @@ pub(super) fn round_to_integer(name: &str) -> Option<Round> {
 
 /// Comparisons that all types have.
 pub(super) fn compare(name: &str) -> Option<Compare> {
-    Some(match name {
-        "eq" => Compare::Eq,
-        "ne" => Compare::Ne,
-        "lt" => Compare::Lt,
-        "le" => Compare::Le,
-        "gt" => Compare::Gt,
-        "ge" => Compare::Ge,
-        _ => return None,
-    })
+    named!(name, Compare { "eq" => Eq, "ne" => Ne, "lt" => Lt, "le" => Le, "gt" => Gt, "ge" => Ge })
 }
 
 /// A state space that is loaded from and stored to.
 pub(super) fn space(name: &str) -> Option<Space> {
-    Some(match name {
-        "global" => Space::Global,
-        "shared" | "shared::cta" => Space::Shared,
-        "local" => Space::Local,
-        _ => return None,
-    })
+    named!(name, Space { "global" => Global, "shared" | "shared::cta" => Shared, "local" => Local })
 }
 
 pub(super) fn is_scope(name: &str) -> bool {
@@ -104,12 +85,9 @@ pub(super) fn is_scope(name: &str) -> bool {
 
 /// `.relaxed`, `.acquire` and so on.
 pub(super) fn order(name: &str) -> Option<Order> {
-    Some(match name {
-        "relaxed" => Order::Relaxed,
-        "acquire" => Order::Acquire,
-        "release" => Order::Release,
-        "acq_rel" => Order::AcquireRelease,
-        _ => return None,
+    named!(name, Order {
+        "relaxed" => Relaxed, "acquire" => Acquire, "release" => Release,
+        "acq_rel" => AcquireRelease,
     })
 }
 

@@ -64,13 +64,9 @@ fn fetched(geometry: &str, ty: &str) -> Result<(Geometry, Typed), Refusal> {
 }
 
 fn asked(query: &str) -> Option<Query> {
-    Some(match query {
-        "width" => Query::Width,
-        "height" => Query::Height,
-        "depth" => Query::Depth,
-        "array_size" => Query::Layers,
-        "normalized_coords" => Query::Normalized,
-        _ => return None,
+    named!(query, Query {
+        "width" => Width, "height" => Height, "depth" => Depth, "array_size" => Layers,
+        "normalized_coords" => Normalized,
     })
 }
 

@@ -143,13 +143,8 @@ fn read_simd(parts: &[&str]) -> Option<Simd> {
 }
 
 fn operation(name: &str) -> Option<SimdOp> {
-    Some(match name {
-        "vadd" => SimdOp::Add,
-        "vsub" => SimdOp::Sub,
-        "vavrg" => SimdOp::Average,
-        "vabsdiff" => SimdOp::AbsoluteDifference,
-        "vmin" => SimdOp::Min,
-        "vmax" => SimdOp::Max,
-        _ => return None,
+    named!(name, SimdOp {
+        "vadd" => Add, "vsub" => Sub, "vavrg" => Average, "vabsdiff" => AbsoluteDifference,
+        "vmin" => Min, "vmax" => Max,
     })
 }

@@ -78,32 +78,16 @@ fn pair<'s>(
 }
 
 fn shuffle(mode: &str) -> Option<Shuffle> {
-    Some(match mode {
-        "up" => Shuffle::Up,
-        "down" => Shuffle::Down,
-        "bfly" => Shuffle::Butterfly,
-        "idx" => Shuffle::Index,
-        _ => return None,
-    })
+    named!(mode, Shuffle { "up" => Up, "down" => Down, "bfly" => Butterfly, "idx" => Index })
 }
 
 fn vote(mode: &str) -> Option<Vote> {
-    Some(match mode {
-        "all" => Vote::All,
-        "any" => Vote::Any,
-        "uni" => Vote::Uniform,
-        _ => return None,
-    })
+    named!(mode, Vote { "all" => All, "any" => Any, "uni" => Uniform })
 }
 
 fn reduction(op: &str, ty: &str) -> Option<Binary> {
-    Some(match (op, ty) {
-        ("add", "u32" | "s32") => Binary::Add,
-        ("min", "u32" | "s32") => Binary::Min,
-        ("max", "u32" | "s32") => Binary::Max,
-        ("and", "b32") => Binary::And,
-        ("or", "b32") => Binary::Or,
-        ("xor", "b32") => Binary::Xor,
-        _ => return None,
+    named!((op, ty), Binary {
+        ("add", "u32" | "s32") => Add, ("min", "u32" | "s32") => Min, ("max", "u32" | "s32") => Max,
+        ("and", "b32") => And, ("or", "b32") => Or, ("xor", "b32") => Xor,
     })
 }
