@@ -58,6 +58,16 @@
 //! counted as requests, with the bytes of their texels and without sectors, since a GPU lays arrays
 //! out in a way of its own.
 //!
+//! The source is on floors, each a folder that knows only those below it:
+//!
+//! 1. `stepper` goes through a launch one instruction at a time;
+//! 2. `launch` checks a launch and runs its blocks;
+//! 3. `machine` executes instructions: `state`, `arithmetic`, `access`, then warps and blocks;
+//! 4. `parse` turns PTX into kernels: `source`, `body`, `decode`, then kernels and modules;
+//! 5. `memory` has global and shared memory, textures, and the order of accesses;
+//! 6. `report` has what is reported and counted, and what a launch may use;
+//! 7. `isa` is what an instruction is, in one table.
+//!
 //! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world
 //! is handed to it.
 

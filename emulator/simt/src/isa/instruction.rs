@@ -95,8 +95,8 @@ computing {
     /// 32, as on a GPU.
     BitExtract "bfe" { ty: Type; a: Slot = of(ty), b: Slot, c: Slot; d: Slot = of(ty) }
         Class::Integer; integer::extract(ty, [d, a, b, c]);
-    /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` put in at `pos`, both 32-bit slots, of
-    /// which as many bits count as for [`Op::BitExtract`].
+    /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` put in at `pos`, both 32-bit slots.
+    /// As many bits of these count as for [`Op::BitExtract`].
     BitInsert "bfi" { ty: Type;
         a: Slot = of(ty), b: Slot = of(ty), pos: Slot, len: Slot; d: Slot = of(ty) }
         Class::Integer; integer::insert(ty, [d, a, b], [pos, len]);
@@ -114,7 +114,8 @@ computing {
         compare: Compare, or_unordered: bool, ty: Type;
         a: Slot = of(ty), b: Slot = of(ty), combine: Option<(Logic, Guard)>;
         d: Slot = Predicate, complement: Option<Slot> = Predicate }
-        Class::of(ty); moves::set_predicate((compare, or_unordered, ty), [a, b], combine, (d, complement));
+        Class::of(ty);
+        moves::set_predicate((compare, or_unordered, ty), [a, b], combine, (d, complement));
     /// `testp` of F32 and F64.
     Test "testp" { test: TestFloat, ty: Type; a: Slot = of(ty); d: Slot = Predicate }
         Class::Float; moves::test(test, ty, d, a);
@@ -132,8 +133,8 @@ computing {
         a: Slot = of(from); d: Slot = of(to) }
         Class::of_two(to, from);
         convert::convert(convert::Conversion { to, from, round, integral, clamp }, d, a);
-    /// `cvt.rn.f16x2.f32 d, a, b`, and the same for bf16 (`to`: F16 or Bf16): `a` in the upper half,
-    /// `b` in the lower.
+    /// `cvt.rn.f16x2.f32 d, a, b`, and the same for bf16 (`to`: F16 or Bf16): `a` in the upper
+    /// half, `b` in the lower.
     ConvertPair "cvt" { to: Type, round: Round, clamp: Clamp; a: Slot, b: Slot; d: Slot }
         Class::Float; convert::convert_pair((to, round, clamp), [d, a, b]);
     /// `mov.b32 d, {a, b}` of 16-bit values, the first in the lower half.

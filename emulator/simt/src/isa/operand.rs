@@ -1,5 +1,10 @@
 //! What the operands and modifiers of instructions say: types, roundings, spaces, orders,
 //! addresses.
+//!
+//! Every register is a slot, an index into one of three banks. Types are those that instructions
+//! compute with; types as PTX writes them are the parser's. The windows of generic addresses are
+//! here because the parser needs them for `isspacep`, and the machine for every generic access.
+//! Each of them is tested with the instructions that have it.
 
 /// The type an instruction works on. Bits (`.b32`) are unsigned integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,4 +1,10 @@
-//! What instructions compute: the operations on registers, and the types they come in.
+//! What instructions compute: the operations on registers, and the types that they come in.
+//!
+//! An operation is a field of its instruction, so that instructions with the same operands are one
+//! row of the table in `instruction`. The documentation of an operation lists the types that the
+//! parser gives to it; the machine may rely on that. Numbers of 16 bits as wider ones are here as
+//! well, since textures and products of matrices need them beside arithmetic. Each operation is
+//! tested by the family of its opcode in the suite.
 
 /// Unary operations and the types they come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

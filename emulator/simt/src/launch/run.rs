@@ -1,5 +1,10 @@
-//! The ways to run the blocks of a launch: one after the other, together, and beside those of other
-//! launches.
+//! The ways to run the blocks of a launch: one after the other, together, and alongside the blocks
+//! of other launches.
+//!
+//! Independent blocks run one by one, in ranges that the caller may deal to its cores. Blocks that
+//! wait for each other take turns on one core, with short turns, and the order of their accesses is
+//! known; when no block has made progress for some thousand rounds, the launch reports that. Tested
+//! by `launches.rs`, `blocks.rs`, `beside.rs` and `grid_barrier.rs` of the suite.
 
 use std::ops::Range;
 use std::ptr;

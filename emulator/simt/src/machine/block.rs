@@ -1,5 +1,10 @@
 //! A block: its warps, its shared memory, and the barriers at which its threads wait for each
 //! other.
+//!
+//! The warps take turns, each with a number of instructions. When all of them wait or have left,
+//! the barrier opens, or the block reports why it never will: threads wait at different barriers,
+//! have left, or wait for an mbarrier at which nobody arrives. Barriers of a part of the block are
+//! in `barrier`. Tested by `barriers.rs`, `blocks.rs` and `parts.rs` of the suite.
 
 use std::mem;
 

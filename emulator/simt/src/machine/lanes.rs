@@ -1,4 +1,11 @@
-//! What works across the lanes of a warp: shuffles, votes, reductions.
+//! Instructions that work across the lanes of a warp: shuffles, votes, reductions, matches, and
+//! barriers of a warp.
+//!
+//! All of them have a mask of lanes. They wait until the lanes that it names have come, and report
+//! a mask that leaves out a lane which executes, or names lanes that do something else. Lanes that
+//! have left the kernel count as present, as on a GPU. The shuffle of a full warp is most frequent,
+//! and has a path of its own. Tested by `warp.rs`, `warp_races.rs` and `divergence.rs` of the
+//! suite.
 
 use super::arithmetic::integer;
 use super::state::{

@@ -1,4 +1,8 @@
 //! `printf`'s conversions, as in C: flags, a width, a precision, a size and a kind.
+//!
+//! A conversion is read from the format, and then makes the text of one value, whose bits the
+//! caller has read from the arguments. The output is that of C. Widths and precisions are bounded,
+//! and so the text is. Tested below, and by `system.rs` of the suite.
 
 /// A conversion: `%-8.3lf`.
 #[derive(Debug, Clone, Copy, Default)]

@@ -165,3 +165,12 @@ fn branches_and_places() {
 fn operations_are_small() {
     assert_eq!(size_of::<Op>(), 40);
 }
+
+#[test]
+fn every_opcode_of_the_table_has_a_family() {
+    let opcodes = crate::instructions().iter().flat_map(|(_, opcodes)| *opcodes);
+    // These two have operands of a syntax of their own.
+    for opcode in opcodes.filter(|opcode| !["brx", "call"].contains(opcode)) {
+        assert!(super::decode::check_opcode(&[opcode]).is_ok(), "{opcode}");
+    }
+}

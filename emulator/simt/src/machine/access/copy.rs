@@ -4,10 +4,11 @@
 //! `cp.async` reads the data when the copy begins and writes it when its group has been waited for.
 //! In between the place in shared memory counts as pending, and a thread that reads it is reported.
 //!
-//! A bulk copy into shared memory reads and writes the data when it begins, and notifies its mbarrier
-//! of the bytes at once; the place counts as pending until the mbarrier's phase is over. A bulk copy
-//! out of shared memory is complete when it begins: that its source must stay as it is for a while,
-//! and `fence.proxy.async`, are not checked. `tests/suite/copies.rs` and `bulk.rs` test both.
+//! A bulk copy into shared memory reads and writes the data when it begins, and notifies its
+//! mbarrier of the bytes at once; the place counts as pending until the mbarrier's phase is over. A
+//! bulk copy out of shared memory is complete when it begins: that its source must stay as it is
+//! for a while, and `fence.proxy.async`, are not checked. `tests/suite/copies.rs` and `bulk.rs`
+//! test both.
 
 use super::mbarrier::Operation;
 use super::moved::{addresses, aligned};

@@ -1,4 +1,11 @@
-//! Global memory as a warp sees it: bounds, what has been written, and who else accessed it.
+//! Global memory as a warp sees it: loads and stores of 32 lanes, and reports of what is wrong with
+//! them.
+//!
+//! A load or a store of a whole warp mostly touches one buffer and one page of it, and its lanes
+//! are equally far apart. Such requests are read and written page by page; all others go lane by
+//! lane, with the same checks. Every access notes in the word's shadow which block made it, or,
+//! where blocks run together, asks `memory::order` whether something orders it. Tested by
+//! `memory.rs`, `races.rs` and `launches.rs` of the suite.
 
 use super::moved::{Asked, Moved, gathered, spread};
 use crate::isa::{Order, Vector};

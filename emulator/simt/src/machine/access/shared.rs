@@ -1,4 +1,11 @@
-//! Shared memory as a warp sees it.
+//! Shared memory as a warp sees it: loads, stores and fences, and reports of what is wrong with
+//! them.
+//!
+//! An access is checked against the size of the block's shared memory, and then made through
+//! `memory::shared`, whose shadow finds races and reads of what nothing has written. What
+//! synchronising accesses hand on between threads is noted here as well, and passed to the order of
+//! global memory where blocks run together. Tested by `memory.rs`, `races.rs`, `warp_races.rs` and
+//! `released.rs` of the suite.
 
 use super::moved::{Moved, gathered, spread};
 use crate::isa::{Order, Scope, Vector};

@@ -1,4 +1,9 @@
 //! `cvt`: from any type to any other, one lane at a time except for the most frequent ones.
+//!
+//! A value goes by way of a wide type, `i128` for integers and `f64` for floats, which hold every
+//! value of the narrower types exactly. It is rounded and clamped once, when it becomes bits of the
+//! destination's type. Conversions between integers of 32 and 64 bits, of which addresses are made,
+//! are loops of their own. Tested by `convert.rs` of the suite, and below.
 
 use super::rounding::{clamped, flush, flush_rounded, narrow, to_odd};
 use crate::isa::{Clamp, Round, Slot, Type, half_as_f64, power};

@@ -1,7 +1,9 @@
-//! `f32` and `f64`, 32 lanes at a time, rounded as PTX says; those of 16 bits are in `half`.
+//! `f32` and `f64`, 32 lanes at a time, rounded as PTX says; numbers of 16 bits are in `half`.
 //!
 //! A result that is not a number is always the same one, as on the GPU and unlike on CPUs, so that
-//! every host computes the same bits.
+//! every host computes the same bits. `fma` of `f32` is computed in `f64` and rounded to odd (see
+//! `rounding`), since the library's is a call where the processor's own is not compiled in. Tested
+//! by `arithmetic.rs` and `exact.rs` of the suite.
 
 use super::approximate::quotient as factors_of_quotient;
 use super::rounding::{

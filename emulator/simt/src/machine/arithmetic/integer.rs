@@ -1,5 +1,10 @@
-//! Integers, bits and predicates, 32 lanes at a time. PTX's integers wrap; 16-bit values are
-//! computed in 32 bits and cut off; the upper half of their slots means nothing.
+//! Instructions on integers: arithmetic, logic, shifts, comparisons, and extracted and inserted
+//! bits.
+//!
+//! Each function matches the operation and the type once, and then loops over the 32 lanes with a
+//! closure of a few operations, so that the compiler can use the vectors of the processor. Results
+//! of types narrower than a slot leave the upper half of the slot without meaning. Tested by
+//! `integer.rs`, `bits.rs` and `compare.rs` of the suite against plain Rust.
 
 use crate::isa::{Binary, Compare, Logic, Slot, Type, Unary};
 use crate::machine::state::{ALL, Registers};

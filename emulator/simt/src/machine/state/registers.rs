@@ -1,4 +1,9 @@
-//! The registers of a warp: arrays of 32 lanes.
+//! The registers of a warp: arrays of 32 lanes in three banks.
+//!
+//! An instruction computes all lanes and writes those that are active, because a loop over 32 lanes
+//! without a branch becomes vector instructions of the processor. A mask is compared with the bits
+//! of the lanes rather than shifted, for the same reason. Slots of constants and special registers
+//! are filled when a warp starts. Every test of an instruction in the suite goes through them.
 
 use crate::isa::{Guard, Kernel, Preset, Slot, Special};
 use crate::report::{Result, bytes_of, refill};

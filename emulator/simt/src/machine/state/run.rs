@@ -1,4 +1,10 @@
 //! What a launch says, and what all blocks of a range of it share while they run.
+//!
+//! [`Launch`] is the public description: a kernel, a grid, arguments, and bounds. It is data here,
+//! below the machine, so that a block can ask for its sizes; `launch` checks it and runs its
+//! blocks. [`Run`] is made for each range of blocks, and every instruction that needs more than
+//! registers is a method of it. What a kernel's code tells about a launch, such as whether its
+//! blocks wait for each other, is found here as well. Tested by `launches.rs` of the suite.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,5 @@
-//! What an instruction is executed with: where it stands, its lanes, and the memory of its block and warp.
+//! What an instruction is executed with: where it stands, its lanes, and the memory of its block
+//! and warp.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

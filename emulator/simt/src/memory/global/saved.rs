@@ -13,23 +13,29 @@ const MOST_BYTES: u64 = 64 << 20;
 /// Blocks that have run and that no launch uses, with their bytes of the host. What a block is, the
 /// machine knows.
 #[derive(Debug, Default)]
-pub(crate) struct Spare(Mutex<(Vec<(Box<dyn Any + Send>, u64)>, u64)>);
+pub(crate) struct Spare(Mutex<Saved>);
+
+#[derive(Debug, Default)]
+struct Saved {
+    blocks: Vec<(Box<dyn Any + Send>, u64)>,
+    bytes: u64,
+}
 
 impl Spare {
     /// A block that has run, or a new one.
     pub(crate) fn take<B: Any + Send + Default>(&self) -> B {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some((block, bytes)) = spare.0.pop() else { return B::default() };
-        spare.1 -= bytes;
+        let Some((block, bytes)) = spare.blocks.pop() else { return B::default() };
+        spare.bytes -= bytes;
         block.downcast().map_or_else(|_| B::default(), |block| *block)
     }
 
     /// Saves a block of so many bytes, unless the blocks together are too large then.
     pub(crate) fn keep<B: Any + Send>(&self, block: B, bytes: u64) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.1.saturating_add(bytes) <= MOST_BYTES {
-            spare.1 += bytes;
-            spare.0.push((Box::new(block), bytes));
+        if spare.bytes.saturating_add(bytes) <= MOST_BYTES {
+            spare.bytes += bytes;
+            spare.blocks.push((Box::new(block), bytes));
         }
     }
 }

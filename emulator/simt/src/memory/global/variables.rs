@@ -1,15 +1,15 @@
 //! What lies in the buffers of a memory beside those of the host: variables of modules, texels of
 //! textures and surfaces, and workspaces of cooperative launches.
 //!
-//! Variables are placed when the first kernel of the module that uses one is prepared on the memory,
-//! or when the host asks for them. They stay for as long as the module or one of its kernels does:
-//! the next launch finds the values that a launch leaves in them.
+//! Variables are placed when the first kernel of the module that uses one is prepared on the
+//! memory, or when the host asks for them. They stay for as long as the module or one of its
+//! kernels does: the next launch finds the values that a launch leaves in them.
 //!
 //! A workspace is two words of device memory, behind whose address the driver puts what
 //! `cooperative_groups` needs for a barrier of the grid. `grid.sync()` finds the address in
-//! `%envreg1` and `%envreg2`, and traps where it is null. The second word is the barrier: one thread
-//! of each block adds 1, the thread of block 0 as much as makes the sum of all 2^31, and all wait
-//! for the upper bit to change. The first word is the size, which nothing reads.
+//! `%envreg1` and `%envreg2`, and traps where it is null. The second word is the barrier: one
+//! thread of each block adds 1, the thread of block 0 as much as makes the sum of all 2^31, and all
+//! wait for the upper bit to change. The first word is the size, which nothing reads.
 
 use std::sync::{Arc, PoisonError};
 
@@ -119,7 +119,8 @@ impl Memory {
     /// )?;
     /// let memory = Memory::new(1 << 20);
     /// let address = memory.allocate("texels", 4 * 3 * 2)?;
-    /// let bytes: Vec<u8> = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    /// let texels = [1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    /// let bytes: Vec<u8> = texels.iter().flat_map(|x| x.to_le_bytes()).collect();
     /// memory.write(address, &bytes)?;
     /// let extent = Extent::Array2d { width: 3, height: 2 };
     /// let image = Image { address, extent, element: Element::F32, channels: 1 };
@@ -132,7 +133,8 @@ impl Memory {
     /// Launch::new(kernel, [1; 3], [5, 1, 1], &arguments).prepare(&memory)?.run(0..1)?;
     /// let mut result = [0; 20];
     /// memory.read(out, &mut result)?;
-    /// let row: Vec<f32> = result.chunks(4).map(|x| f32::from_le_bytes(x.try_into().unwrap())).collect();
+    /// let row = result.as_chunks().0.iter().map(|x| f32::from_le_bytes(*x));
+    /// let row: Vec<f32> = row.collect();
     /// assert_eq!(row, [4.0, 4.0, 5.0, 6.0, 6.0]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

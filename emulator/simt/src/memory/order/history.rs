@@ -1,4 +1,11 @@
-//! What has happened to a place in global memory, as far as later accesses may race with it.
+//! What has happened to a place in global memory, as far as later accesses may race with it; and
+//! the shadow that keeps this for each word.
+//!
+//! Most words have been read by one warp, or written by one and not accessed since: their history
+//! fits in a cell of 64 bits. Other words have a list of accesses, of which those are dropped that
+//! every later access is ordered behind. Pages of the shadow are allocated when they are touched,
+//! from the bytes of the launch. Tested by `memory::order::tests` against a plain model, and by
+//! `races.rs` of the suite.
 
 use std::collections::HashMap;
 

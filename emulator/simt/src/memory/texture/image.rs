@@ -1,4 +1,10 @@
-//! What a texture or surface is made of: texels, and how they are read.
+//! What a texture or surface is made of: its extent, elements, channels and sampler; and which of
+//! them there can be.
+//!
+//! The types are public: a caller describes with them the texels that lie in a buffer. `check`
+//! refuses what CUDA refuses on an H100, with the reason, and linear filters, whose bits on a GPU
+//! are not known. Where a texel lies in its buffer is computed here; which texel coordinates mean,
+//! in `coordinate`. Tested by `objects.rs` and `object_mistakes.rs` of the suite.
 
 use std::fmt;
 

@@ -1,5 +1,10 @@
-//! From an operand as it is written to a slot: registers, special registers, immediates, the places
-//! of variables; and whether its type agrees with the instruction's.
+//! From an operand as it is written to a slot: registers, special registers, immediates, addresses
+//! of variables.
+//!
+//! A decoder asks for an operand by its type, and gets a slot or a sentence that says what does not
+//! agree. So the rules of PTX about types of registers are in this file and in `source::types`
+//! alone. Constants and special registers get slots as well, one for each value, which are filled
+//! when a warp starts. Tested by `parser.rs` and `moves.rs` of the suite, and by `parse::tests`.
 
 use super::names::{Named, Register};
 use super::slots::Constant;

@@ -1,5 +1,5 @@
-//! Arithmetic on floats, roots, reciprocals, the approximate functions, and `copysign`. An operation
-//! without a rounding is rounded to nearest and noted.
+//! Arithmetic on floats, roots, reciprocals, the approximate functions, and `copysign`. An
+//! operation without a rounding is rounded to nearest and noted.
 
 use super::modifiers::{Coder, Decoded, Rest, round};
 use super::refusal::Refusal;

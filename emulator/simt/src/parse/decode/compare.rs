@@ -1,4 +1,9 @@
-//! `setp`, `selp` and their like: `set`, `slct`, `testp`.
+//! `setp`, `selp` and their like: `set`, `slct`, `testp`, `isspacep`.
+//!
+//! One instruction compares and writes predicates. The others are made of it: `set` and `slct`
+//! select by a predicate that nobody else reads, and `isspacep` is two comparisons with the ends of
+//! a window of generic addresses. Which comparisons there are depends on the kind of the type.
+//! Tested by `compare.rs` and `moves.rs` of the suite.
 
 use super::bits::{logic, predicate_destination};
 use super::modifiers::{Coder, Decoded, Rest, compare};

@@ -1,4 +1,9 @@
 //! Products of matrices by a warp: `mma`, `wmma`, `ldmatrix` and their like.
+//!
+//! Two tables list the shapes and the types of the factors that exist; everything else about a form
+//! follows from the types. A product has more registers than an instruction can name, so that it
+//! becomes two: the factors, and the product itself. Tested by `matrices.rs`, `wmma.rs` and
+//! `matrix_rows.rs` of the suite.
 
 use super::modifiers::{Coder, Decoded, Rest, space};
 use super::refusal::Refusal;

@@ -1,5 +1,10 @@
-//! `ld`, `st` and `prefetch`, with their modifiers in PTX's order:
-//! `.order.scope .space .cache .nc .L1::… .L2::… .vector .type`.
+//! `ld`, `st` and `prefetch`, with their modifiers in PTX's order: `.order.scope .space .cache .nc
+//! .L1::… .L2::… .vector .type`.
+//!
+//! Hints to caches change nothing but the time that an access takes, and are dropped, but for the
+//! two that programs use to talk to other blocks. A register may be wider than the type of the
+//! access. Parameters of a kernel are read at an offset; those of a function lie in its frame, in
+//! local memory. Tested by `memory.rs`, `parameters.rs` and `form.rs` of the suite.
 
 use super::modifiers::{Coder, Decoded, Rest, is_scope, order, space};
 use super::refusal::Refusal;

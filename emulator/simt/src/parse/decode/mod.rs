@@ -47,6 +47,7 @@ pub(super) fn decode<'s>(
     })
 }
 
+/// The family of an opcode. Which opcodes there are is written in the table of instructions, too.
 fn family(parts: &[&str]) -> Option<Family> {
     Some(match parts[0] {
         "addc" | "subc" | "madc" => integer::carry,

@@ -1,5 +1,5 @@
-//! The video instructions: the scalar ones, `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and their
-//! like, and those on halves or bytes, `vadd4.s32.s32.s32.sat`, without selectors and masks.
+//! The video instructions: the scalar ones, `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and
+//! their like, and those on halves or bytes, `vadd4.s32.s32.s32.sat`, without selectors and masks.
 //!
 //! Not the scalar ones with bounds (`.sat`), with the lesser or greater of the result and a third
 //! operand, or with a product that is shifted: an H100 was seen to compute other results than PTX
