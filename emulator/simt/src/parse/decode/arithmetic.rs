@@ -34,10 +34,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             Ok(Op::Arithmetic { op, ty, round, clamp, d, a, b })
         }
         "fma" | "mad" => {
-            let [d, a, b, c] = body.exactly()?;
-            let d = body.destination(d, typed)?;
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            let c = body.source(c, typed)?;
+            let (d, [a, b, c]) = body.slots(typed, [typed; 3])?;
             Ok(Op::Fma { ty, round: round.ok_or(Refusal::Unknown)?, clamp, d, a, b, c })
         }
         "abs" | "neg" => {

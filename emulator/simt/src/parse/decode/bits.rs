@@ -45,22 +45,17 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             unary(body, Unary::FindBit { shift: true }, typed, U32)
         }
         ["bfe", ty] if let Some(typed) = integer32(ty) => {
-            let [d, a, b, c] = body.exactly()?;
-            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
-            let (b, c) = (body.source(b, U32)?, body.source(c, U32)?);
+            let (d, [a, b, c]) = body.slots(typed, [typed, U32, U32])?;
             Ok(Op::BitExtract { ty: typed.ty, d, a, b, c })
         }
         ["bfi", ty] if let Some(typed) = bits32(ty) => {
-            let [d, a, b, pos, len] = body.exactly()?;
-            let d = body.destination(d, typed)?;
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            let (pos, len) = (body.source(pos, U32)?, body.source(len, U32)?);
+            let (d, [a, b, pos, len]) = body.slots(typed, [typed, typed, U32, U32])?;
             Ok(Op::BitInsert { ty: typed.ty, d, a, b, pos, len })
         }
         ["lop3", "b32"] => {
             let [d, a, b, c, table] = body.exactly()?;
             let Operand::Atom(Atom::Number(Number::Integer(table @ 0..=255))) = *table else {
-                return Err("the table is a number from 0 to 255".to_string().into());
+                return Err("the table is a number from 0 to 255".into());
             };
             let d = body.destination(d, B32)?;
             let (a, b, c) = (body.source(a, B32)?, body.source(b, B32)?, body.source(c, B32)?);
@@ -73,9 +68,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
         ["szext", mode @ ("wrap" | "clamp"), ty @ ("u32" | "s32")]
             if let Some(typed) = integer(ty) =>
         {
-            let [d, a, b] = body.exactly()?;
-            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
-            let b = body.source(b, U32)?;
+            let (d, [a, b]) = body.slots(typed, [typed, U32])?;
             let op = Ternary::Extend { wrap: mode == "wrap" };
             Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c: b })
         }
@@ -135,8 +128,6 @@ fn binary(body: &mut Coder, op: Binary, typed: Typed, second: Typed) -> Decoded 
 }
 
 fn ternary(body: &mut Coder, op: Ternary) -> Decoded {
-    let [d, a, b, c] = body.exactly()?;
-    let d = body.destination(d, B32)?;
-    let (a, b) = (body.source(a, B32)?, body.source(b, B32)?);
-    Ok(Op::Ternary { op, ty: B32.ty, d, a, b, c: body.source(c, B32)? })
+    let (d, [a, b, c]) = body.slots(B32, [B32; 3])?;
+    Ok(Op::Ternary { op, ty: B32.ty, d, a, b, c })
 }

@@ -31,10 +31,10 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (d, sources) = test.operands(body)?;
             let is_pair = matches!(d, Operand::Pair(..));
             if is_pair && typed.ty.is_half() {
-                return Err("of one half there is one destination".to_string().into());
+                return Err("of one half there is one destination".into());
             }
             if !is_pair && typed.ty.is_pair() {
-                return Err("of two halves there are two destinations".to_string().into());
+                return Err("of two halves there are two destinations".into());
             }
             let (d, complement) = destinations(body, d)?;
             test.set(body, typed, d, complement, sources)
@@ -60,10 +60,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             if !rest.0.is_empty() {
                 return Err(Refusal::Unknown);
             }
-            let [d, a, b, c] = body.exactly()?;
-            let d = body.destination(d, typed)?;
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            let c = body.source(c, by)?;
+            let (d, [a, b, c]) = body.slots(typed, [typed, typed, by])?;
             let zero = body.slots.constant(Constant::Word(0))?;
             let [predicate, _] = body.scratch_predicates()?;
             body.followed_by.push(Op::Select { ty: typed.ty, d, a, b, predicate });

@@ -42,11 +42,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (id, threads) = match body.operands {
                 [id] => (id, None),
                 [id, threads] => (id, Some(threads)),
-                _ => {
-                    return Err("it takes the barrier's number, and that of threads"
-                        .to_string()
-                        .into());
-                }
+                _ => return Err("it takes the barrier's number, and that of threads".into()),
             };
             let (id, threads) = barrier(body, id, threads)?;
             Ok(Op::Barrier { id, threads })
@@ -75,7 +71,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (d, id, threads, a) = match body.operands {
                 [d, id, a] => (d, id, None, a),
                 [d, id, threads, a] => (d, id, Some(threads), a),
-                _ => return Err("it takes 3 or 4 operands".to_string().into()),
+                _ => return Err("it takes 3 or 4 operands".into()),
             };
             let d = match op {
                 Reduction::Count => body.destination(d, U32)?,
@@ -114,6 +110,6 @@ fn reduction(op: &str, ty: &str) -> Option<Reduction> {
 fn branch(body: &mut Coder, uniform: bool) -> Decoded {
     match body.exactly()? {
         [Operand::Atom(Atom::Name(label))] => Ok(body.branch(label, uniform)),
-        _ => Err("the target is a label".to_string().into()),
+        _ => Err("the target is a label".into()),
     }
 }

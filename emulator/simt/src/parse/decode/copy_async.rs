@@ -22,7 +22,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             [Operand::Atom(Atom::Number(Number::Integer(pending)))] if *pending <= 1 << 16 => {
                 Ok(Op::WaitGroup { pending: Some(*pending as u32) })
             }
-            _ => Err("the number of groups is a literal up to 65536".to_string().into()),
+            _ => Err("the number of groups is a literal up to 65536".into()),
         },
         ["cp", "async", "mbarrier", "arrive", ref rest @ ..] => {
             let mut rest = Rest(rest);
@@ -57,15 +57,15 @@ fn copy(body: &mut Coder, past_first_cache: bool) -> Decoded {
     let (to, from, bytes, source_bytes) = match body.operands {
         [to, from, bytes] => (to, from, bytes, None),
         [to, from, bytes, source_bytes] => (to, from, bytes, Some(source_bytes)),
-        _ => return Err("it takes 3 or 4 operands".to_string().into()),
+        _ => return Err("it takes 3 or 4 operands".into()),
     };
     let to = body.address(to, Space::Shared)?;
     let from = body.address(from, Space::Global)?;
     let bytes = match (*bytes, past_first_cache) {
         (Operand::Atom(Atom::Number(Number::Integer(bytes @ (4 | 8)))), false) => bytes as u8,
         (Operand::Atom(Atom::Number(Number::Integer(16))), _) => 16,
-        (_, false) => return Err("4, 8 or 16 bytes are copied".to_string().into()),
-        (_, true) => return Err("with `.cg` 16 bytes are copied".to_string().into()),
+        (_, false) => return Err("4, 8 or 16 bytes are copied".into()),
+        (_, true) => return Err("with `.cg` 16 bytes are copied".into()),
     };
     if let Some(Operand::Atom(Atom::Number(Number::Integer(source)))) = source_bytes
         && *source > bytes.into()
@@ -119,7 +119,7 @@ fn bulk(body: &mut Coder, parts: &[&str]) -> Decoded {
             [Operand::Atom(Atom::Number(Number::Integer(pending)))] if *pending <= 1 << 16 => {
                 Ok(Op::Nothing {})
             }
-            _ => Err("the number of groups is a literal up to 65536".to_string().into()),
+            _ => Err("the number of groups is a literal up to 65536".into()),
         },
         _ => Err(Refusal::Unknown),
     }
@@ -160,7 +160,7 @@ pub(super) fn mbarrier(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (state, address, count) = match body.operands {
                 [state, address] => (state, address, None),
                 [state, address, count] => (state, address, Some(body.source(count, U32)?)),
-                _ => return Err("it takes 2 or 3 operands".to_string().into()),
+                _ => return Err("it takes 2 or 3 operands".into()),
             };
             let d = match state {
                 Operand::Atom(Atom::Name("_")) => None,
@@ -177,7 +177,7 @@ pub(super) fn mbarrier(body: &mut Coder, parts: &[&str]) -> Decoded {
                     body.source(time, U32)?;
                     (d, address, phase)
                 }
-                _ => return Err("it takes 3 operands".to_string().into()),
+                _ => return Err("it takes 3 operands".into()),
             };
             let d = predicate_destination(body, d)?;
             let address = body.address(address, Space::Shared)?;

@@ -14,10 +14,8 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             Ok(Op::MulWide { ty: typed.ty, d, a, b })
         }
         ["mad", "wide", ty] if let Some((typed, product)) = widened(ty) => {
-            let [d, a, b, c] = body.exactly()?;
-            let d = body.destination(d, product)?;
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            Ok(Op::MadWide { ty: typed.ty, d, a, b, c: body.source(c, product)? })
+            let (d, [a, b, c]) = body.slots(product, [typed, typed, product])?;
+            Ok(Op::MadWide { ty: typed.ty, d, a, b, c })
         }
         ["mad", half @ ("lo" | "hi"), ty] if let Some(typed) = integer(ty) => {
             let op = if half == "lo" { Ternary::MadLow } else { Ternary::MadHigh };

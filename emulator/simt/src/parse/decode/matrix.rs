@@ -68,7 +68,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (d, address, stride) = match body.operands {
                 [d, address] => (d, address, None),
                 [d, address, stride] => (d, address, Some(stride)),
-                _ => return Err("it takes 2 or 3 operands".to_string().into()),
+                _ => return Err("it takes 2 or 3 operands".into()),
             };
             let d = registers(body, d, held(fragment), fragment.element, true)?;
             let address = body.address(address, space)?;
@@ -82,7 +82,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (address, a, stride) = match body.operands {
                 [address, a] => (address, a, None),
                 [address, a, stride] => (address, a, Some(stride)),
-                _ => return Err("it takes 2 or 3 operands".to_string().into()),
+                _ => return Err("it takes 2 or 3 operands".into()),
             };
             let a = registers(body, a, held(fragment), fragment.element, false)?;
             let address = body.address(address, space)?;

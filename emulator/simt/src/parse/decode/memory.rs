@@ -53,7 +53,7 @@ fn load<'s>(
             _ => body.destination_or_wider(&Operand::Atom(atom), typed)?,
         };
         if register_bytes != 0 && bytes != register_bytes {
-            return Err("the registers of a vector differ in size".to_string().into());
+            return Err("the registers of a vector differ in size".into());
         }
         register_bytes = bytes;
     }
@@ -131,7 +131,7 @@ fn store<'s>(
         Some(space) => space,
         None => match param_place(body, address, typed.bytes() * u32::from(count))? {
             Place::At(Space::Local) => Space::Local,
-            _ => return Err("a kernel only reads its parameters".to_string().into()),
+            _ => return Err("a kernel only reads its parameters".into()),
         },
     };
     let address = body.address(address, space)?;
@@ -146,7 +146,7 @@ fn store<'s>(
         let bytes;
         (*slot, bytes) = body.source_or_wider(&Operand::Atom(atom), typed)?;
         if is_wide.is_some_and(|wide| wide != (bytes == 8)) {
-            return Err("the registers of a vector differ in size".to_string().into());
+            return Err("the registers of a vector differ in size".into());
         }
         is_wide = Some(bytes == 8);
     }

@@ -11,9 +11,9 @@ pub(super) enum Refusal {
     Because(String),
 }
 
-impl From<String> for Refusal {
-    fn from(reason: String) -> Self {
-        Refusal::Because(reason)
+impl<S: Into<String>> From<S> for Refusal {
+    fn from(reason: S) -> Self {
+        Refusal::Because(reason.into())
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
                 .ok_or(Refusal::Unknown)?;
             let [d, object] = body.exactly()?;
             let Operand::Address(object, 0) = *object else {
-                return Err("a texture or surface in brackets was expected".to_string().into());
+                return Err("a texture or surface in brackets was expected".into());
             };
             let object = handle(body, object)?;
             Ok(Op::ObjectQuery { query, surface, d: body.destination(d, B32)?, object })
@@ -78,7 +78,7 @@ fn fetch<'s>(
 ) -> Decoded {
     let (object, at) = place(body, geometry, if linear { S32 } else { F32 }, at)?;
     let Operand::Vector(elements) = d else {
-        return Err("a fetch has four values".to_string().into());
+        return Err("a fetch has four values".into());
     };
     let elements: [Atom<'s>; 4] =
         elements.as_slice().try_into().map_err(|_| "a fetch has four values".to_string())?;

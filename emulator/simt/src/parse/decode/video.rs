@@ -25,16 +25,14 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     let ((d, to), (a, a_part), (b, b_part)) = (selected(d), selected(a), selected(b));
     match (to, video.end, c) {
         (Part32::Whole, VideoEnd::Plain, Some(_)) if !takes_c => {
-            return Err("the fourth operand is for a part of the result that is replaced: `.b0` or `.h0` is missing"
-                .to_string()
-                .into());
+            return Err("the fourth operand is for a part of the result that is replaced: `.b0` or `.h0` is missing".into());
         }
         (Part32::Whole, _, _) => {}
         (part, VideoEnd::Plain, Some(_)) if !takes_c => video.end = VideoEnd::Merge(part),
         _ => {
-            return Err("a part of the result is replaced only if nothing else is done with it"
-                .to_string()
-                .into());
+            return Err(
+                "a part of the result is replaced only if nothing else is done with it".into()
+            );
         }
     }
     video.select = [a_part, b_part];

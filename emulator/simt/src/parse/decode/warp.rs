@@ -27,9 +27,8 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             Ok(Op::Ballot { d, a: body.guard(a)?, mask: body.source(mask, U32)? })
         }
         ["redux", "sync", op, ty] if let (Some(op), Some(typed)) = (reduction(op, ty), any(ty)) => {
-            let [d, a, mask] = body.exactly()?;
-            let (d, a) = (body.destination(d, typed)?, body.source(a, typed)?);
-            Ok(Op::Reduce { op, ty: typed.ty, d, a, mask: body.source(mask, U32)? })
+            let (d, [a, mask]) = body.slots(typed, [typed, U32])?;
+            Ok(Op::Reduce { op, ty: typed.ty, d, a, mask })
         }
         ["match", "any", "sync", ty] if let Some(typed) = bits32(ty) => {
             let [d, a, mask] = body.exactly()?;
@@ -46,7 +45,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
         ["elect", "sync"] => {
             let [d, mask] = body.exactly()?;
             let Operand::Pair(d, p) = *d else {
-                return Err("the destination is a register and a predicate".to_string().into());
+                return Err("the destination is a register and a predicate".into());
             };
             let p = body.destination_predicate(p)?;
             let d = match d {
