@@ -418,27 +418,27 @@ macro_rules! bank {
 instruction_table!(define);
 
 impl Op {
-    /// Whether it works on registers alone.
+    /// Returns whether it works on registers alone.
     pub(crate) fn is_computing(&self) -> bool {
         self.section() == "computing"
     }
 
-    /// Whether all lanes of a warp execute it together, although no mask says so.
+    /// Returns whether all lanes of a warp execute it together, although no mask says so.
     pub(crate) fn is_of_matrices(&self) -> bool {
         self.section() == "together"
     }
 
-    /// Whether it works on textures or surfaces.
+    /// Returns whether it works on textures or surfaces.
     pub(crate) fn is_of_objects(&self) -> bool {
         self.section() == "fetching"
     }
 
-    /// Whether it is a part of the instruction behind it, and not counted.
+    /// Returns whether it is a part of the instruction behind it, and not counted.
     pub(crate) fn is_part(&self) -> bool {
         matches!(self, Op::Factors { .. } | Op::BulkTarget { .. })
     }
 
-    /// Whether no lane that executes it goes on behind it.
+    /// Returns whether no lane that executes it goes on behind it.
     pub(crate) fn ends_path(&self) -> bool {
         self.class() == Class::Control && !matches!(self, Op::Call { .. })
     }

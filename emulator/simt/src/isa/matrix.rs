@@ -149,7 +149,7 @@ impl Fragment {
         }
     }
 
-    /// Whether the elements of a register lie side by side in memory.
+    /// Returns whether the elements of a register lie side by side in memory.
     pub(crate) fn is_contiguous(self) -> bool {
         self.element.in_register() == 1 || self.columns == (self.part == Part::B)
     }

@@ -41,7 +41,7 @@ impl Type {
         }
     }
 
-    /// Whether values of the type live in 64-bit slots.
+    /// Returns whether values of the type live in 64-bit slots.
     pub(crate) fn is_wide(self) -> bool {
         self.bytes() == 8
     }
@@ -50,12 +50,12 @@ impl Type {
         matches!(self, Type::F32 | Type::F32Ftz | Type::F64) || self.is_half() || self.is_pair()
     }
 
-    /// Whether it is a float of 16 bits.
+    /// Returns whether it is a float of 16 bits.
     pub(crate) fn is_half(self) -> bool {
         matches!(self, Type::F16 | Type::F16Ftz | Type::Bf16)
     }
 
-    /// Whether it is two floats of 16 bits.
+    /// Returns whether it is two floats of 16 bits.
     pub(crate) fn is_pair(self) -> bool {
         matches!(self, Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2)
     }

@@ -288,18 +288,18 @@ impl Reserved {
 }
 
 impl Kernel {
-    /// Whether it uses variables of its module in device memory.
+    /// Returns whether it uses variables of its module in device memory.
     pub(crate) fn uses_globals(&self) -> bool {
         self.presets.iter().any(|preset| matches!(preset, Preset::Global { .. }))
     }
 
-    /// Whether it asks for the workspace of a cooperative launch: it may wait at a barrier of the
-    /// grid.
+    /// Returns whether it asks for the workspace of a cooperative launch: it may wait at a barrier
+    /// of the grid.
     pub(crate) fn uses_workspace(&self) -> bool {
         self.uses_special(|which| matches!(which, Special::Environment(1 | 2)))
     }
 
-    /// Whether it asks for the shared memory that CUDA keeps for itself.
+    /// Returns whether it asks for the shared memory that CUDA keeps for itself.
     pub(crate) fn uses_reserved_shared(&self) -> bool {
         self.uses_special(|which| matches!(which, Special::Reserved(_)))
     }

@@ -37,7 +37,7 @@ pub struct Variable {
     pub address: u64,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Whether it lies in constant memory, which kernels only read.
+    /// True if it lies in constant memory, which kernels only read.
     pub constant: bool,
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Resul
     Ok(if together { Gathered::Yes } else { Gathered::NotYet })
 }
 
-/// Whether all lanes that the masks name execute it now.
+/// Returns whether all lanes that the masks name execute it now.
 pub(crate) fn gathered(masks: &Words, at: At) -> Result<bool> {
     let gathered = gather(masks, at.active, at.path, at.alive)?;
     Ok(matches!(gathered, Gathered::Yes))

@@ -7,7 +7,7 @@ use crate::machine::arithmetic::tensor::{
 };
 use crate::report::{Lanes, ReportKind, Result, fault};
 
-/// Whether all lanes of the warp have come.
+/// Returns whether all lanes of the warp have come.
 pub(crate) fn together(at: At) -> Result<bool> {
     let (missing, skip) = (!at.active, at.path & !at.active);
     if missing == 0 {

@@ -99,7 +99,7 @@ impl Warp {
             + self.registers.held()
     }
 
-    /// Whether some path can go on.
+    /// Returns whether some path can go on.
     pub(crate) fn is_ready(&self) -> bool {
         self.paths.iter().any(|path| path.waiting.is_none())
     }

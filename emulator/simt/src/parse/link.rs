@@ -26,7 +26,7 @@ pub(super) struct Linker<'f> {
     /// Those whose addresses are taken and that can be linked, by number.
     pointed: Vec<u32>,
     linked: usize,
-    /// Whether kernels keep the names of variables.
+    /// True if kernels keep the names of variables.
     named: bool,
 }
 
@@ -193,7 +193,7 @@ impl<'f> Linker<'f> {
         Ok(callees)
     }
 
-    /// Whether a call hands over what the function takes, and the function can be linked.
+    /// Returns whether a call hands over what the function takes, and the function can be linked.
     fn check(&self, caller: &Kernel, site: usize, number: u32) -> Result<(), ParseError> {
         let function = &self.functions[number as usize];
         let name = show(&function.name);

@@ -72,7 +72,7 @@ pub struct Copied {
 /// What a load or a store accessed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accessed {
-    /// Whether it was shared memory; global otherwise.
+    /// True if it was shared memory; global otherwise.
     pub shared: bool,
     /// The size of one value, in bytes.
     pub bytes: u32,

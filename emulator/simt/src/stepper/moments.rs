@@ -126,7 +126,7 @@ impl Stepper {
         self.steps.len()
     }
 
-    /// Whether none was.
+    /// Returns whether none was.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

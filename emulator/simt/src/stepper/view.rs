@@ -155,7 +155,7 @@ impl Kernel {
         Some(&register.name)
     }
 
-    /// Whether an instruction is a barrier of the block.
+    /// Returns whether an instruction is a barrier of the block.
     pub fn is_barrier(&self, pc: u32) -> bool {
         let instruction = self.code.get(pc as usize);
         instruction.is_some_and(|code| matches!(code.op, crate::isa::Op::Barrier { .. }))

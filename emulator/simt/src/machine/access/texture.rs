@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Whether the launch has written any of up to 16 aligned bytes.
+    /// Returns whether the launch has written any of up to 16 aligned bytes.
     fn has_written(
         &mut self,
         place: &Place,

@@ -35,7 +35,7 @@ pub(crate) struct Run<'a> {
     /// Held for atomic operations on two words.
     pub(crate) wide: &'a Mutex<()>,
     pub(crate) grain: u32,
-    /// Whether the kernel has mbarriers, or barriers at which a part of the block meets.
+    /// True if the kernel has mbarriers, or barriers at which a part of the block meets.
     pub(crate) mbarriers: bool,
     /// At which barriers, by their numbers, threads may arrive without waiting.
     pub(crate) arrivals: u16,
@@ -209,7 +209,7 @@ pub(crate) fn product(extents: [u32; 3]) -> u64 {
 }
 
 impl Launch<'_> {
-    /// Whether something may order threads of a block that is no barrier for all of them:
+    /// Returns whether something may order threads of a block that is no barrier for all of them:
     /// mbarriers, barriers at which a part of the block meets, or synchronising accesses of shared
     /// memory.
     pub(crate) fn has_parts(&self) -> bool {
@@ -243,7 +243,7 @@ impl Kernel {
         })
     }
 
-    /// Whether it may acquire or release in shared memory, by itself or by fences.
+    /// Returns whether it may acquire or release in shared memory, by itself or by fences.
     fn hands_in_shared(&self) -> bool {
         let orders = || {
             self.code.iter().filter_map(|code| match code.op {
@@ -260,8 +260,8 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Whether its blocks may wait for each other: it has volatile, relaxed or acquiring loads of
-    /// global memory, or a fence of the whole device. Such a kernel needs
+    /// Returns whether its blocks may wait for each other: it has volatile, relaxed or acquiring
+    /// loads of global memory, or a fence of the whole device. Such a kernel needs
     /// [`Prepared::run_together`].
     pub fn communicates(&self) -> bool {
         self.code.iter().any(|instruction| match instruction.op {

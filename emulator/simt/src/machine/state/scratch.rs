@@ -13,12 +13,12 @@ use crate::report::bytes_of;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) pc: u32,
-    /// The block's number in the grid, and that of the first block of those that run together.
+    /// The number of the block in the grid, and of the first block that runs together with it.
     pub(crate) block: u64,
     pub(crate) first_block: u64,
     pub(crate) warp: u32,
     pub(crate) warps: u32,
-    /// The warp's number among all that run together.
+    /// The number of the warp among all warps that run together.
     pub(crate) unit: usize,
     /// How the block signs in global memory.
     pub(crate) tags: Tags,
@@ -30,10 +30,10 @@ pub(crate) struct Place {
 /// Which lanes an instruction concerns.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lanes {
-    /// Those that execute it: of the path, where its guard holds.
+    /// The lanes that execute it: those of the path in which its guard holds.
     pub(crate) active: u32,
     pub(crate) path: u32,
-    /// Those that have not left the kernel, and those that ever were in it.
+    /// The lanes that have not left the kernel, and all lanes that the warp began with.
     pub(crate) alive: u32,
     pub(crate) exists: u32,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Scratch<'a> {
     pub(crate) unwritten: &'a mut Option<Box<Unwritten>>,
 }
 
-/// What is right on a GPU by itself, and a mistake if something else comes to it.
+/// Something that is allowed by itself, and is reported if a second thing makes it a mistake.
 #[derive(Debug, Clone)]
 pub(crate) struct Suspect {
     pub(crate) pc: u32,
@@ -67,16 +67,17 @@ pub(crate) struct Path {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// For the other threads of the block, at barrier number so.
+    /// For the other threads of the block, at the barrier with this number.
     Barrier(u8),
-    /// For so many threads of the block, at that barrier, which has opened so often.
+    /// For a part of the block, at this barrier, until it has opened more often than `phase` times.
     Part { barrier: u8, phase: u32 },
-    /// For lanes of the warp that its mask names. `alive` is who lived when it began to wait.
+    /// For lanes of the warp that the mask names. `alive` are the lanes that had not left the
+    /// kernel when the path began to wait.
     Lanes { alive: u32 },
 }
 
-/// Lanes that have waited for an mbarrier in vain: at which instruction, and at which offset the
-/// first one's is.
+/// Lanes that spin on an mbarrier whose phase is not over: the instruction, and the offset in
+/// shared memory of the first lane's mbarrier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vain {
     pub(crate) pc: u32,
@@ -88,23 +89,24 @@ pub(crate) struct Vain {
 pub(crate) enum Next {
     /// To the next one.
     Step,
-    /// To `target`.
+    /// To the instruction with this number.
     Branch(u32),
-    /// To instructions of their own.
+    /// Each lane to an instruction of its own.
     Scatter(Box<[u32; 32]>),
     /// Out of the kernel.
     Exit,
     /// They wait for the other threads of the block.
     Barrier(u8),
-    /// They wait at that barrier until it opens, which it has done so often.
+    /// They wait at this barrier until it has opened more often than `phase` times.
     Part { barrier: u8, phase: u32 },
     /// They wait here for lanes of their warp, and then execute it again.
     Gather,
-    /// A barrier of the warp has been passed, or something handed over that what follows is behind.
+    /// To the next one, behind a barrier of the warp, or behind a release: later accesses of the
+    /// lanes count as later than those before.
     WarpBarrier,
-    /// To the next one, with what the warp's clock says in a register.
+    /// To the next one, with a part of the warp's clock in a register.
     Clock(Clock, Slot),
-    /// To the next one, when others have had their turn: it is waited for an mbarrier.
+    /// To the next one, when other warps have had their turn: the lanes spin on an mbarrier.
     Yield(Vain),
 }
 
@@ -166,7 +168,7 @@ impl Stack {
         self.lanes.iter_mut().for_each(Vec::clear);
     }
 
-    /// Bytes of the host that it has.
+    /// The bytes of the host that it has allocated.
     pub(crate) fn held(&self) -> u64 {
         let lanes = self.lanes.iter().map(|lane| bytes_of::<u32>(lane.capacity() as u64));
         bytes_of::<Vec<u32>>(self.lanes.capacity() as u64) + lanes.sum::<u64>()
@@ -182,7 +184,7 @@ pub(crate) type Sources = [u32; 32];
 
 pub(crate) const NONE: Sources = [0; 32];
 
-/// What a warp holds of places that nothing has written.
+/// The values of a warp that come from shared memory that nothing has written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unwritten {
     pub(crate) registers: BTreeMap<(Bank, Slot), Box<Sources>>,
@@ -192,8 +194,8 @@ pub(crate) struct Unwritten {
     /// another thread's read if that has handed on in shared memory what it gave.
     pub(crate) reads: Vec<Arc<FirstRead>>,
     pub(crate) numbers: BTreeMap<(u32, usize), u32>,
-    /// Of the factors of matrices that are going to be multiplied.
+    /// The sources of the factors of the next product of matrices.
     pub(crate) factors: Sources,
-    /// What the instruction that is being executed has read.
+    /// The reads of the instruction that is being executed.
     pub(crate) fresh: Vec<((Bank, Slot), usize, u32)>,
 }

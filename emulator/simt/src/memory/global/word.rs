@@ -148,7 +148,7 @@ impl Word {
         Ok(())
     }
 
-    /// Whether a block of the launch has written all of it.
+    /// Returns whether a block of the launch has written all of it.
     pub(crate) fn is_written(&self, tags: &Tags) -> bool {
         let state = self.state.load(Relaxed);
         state >= tags.floor && state >> TAG_SHIFT < tags.end && state & DONE == WRITTEN

@@ -157,7 +157,7 @@ impl Histories {
         bytes_of::<Histories>(1) + reads(&self.first) + second
     }
 
-    /// Whether any part has been written.
+    /// Returns whether any part has been written.
     pub(super) fn have_written(&self) -> bool {
         let second = self.second.as_ref().is_some_and(|second| second.write.is_some());
         self.first.write.is_some() || second

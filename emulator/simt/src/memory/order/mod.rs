@@ -127,8 +127,8 @@ impl Order {
         self.histories[number].access(account, &part, warp, &mut self.clocks)
     }
 
-    /// Whether something has been written since the launch began to a word, or for certain to what
-    /// is read of it, if that is not all (`whole`).
+    /// Returns whether something has been written since the launch began to a word, or for certain
+    /// to what is read of it, if that is not all (`whole`).
     pub(crate) fn has_written(
         &mut self,
         account: &mut Account<'_>,

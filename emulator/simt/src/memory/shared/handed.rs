@@ -87,8 +87,8 @@ impl Told {
 }
 
 impl Shared {
-    /// Whether it is followed what threads hand to each other, beside what barriers of the block
-    /// order.
+    /// Returns whether it is followed what threads hand to each other, beside what barriers of the
+    /// block order.
     #[inline(always)]
     pub(crate) fn follows(&self) -> bool {
         self.mbarriers.warps > 0

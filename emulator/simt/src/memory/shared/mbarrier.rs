@@ -171,7 +171,7 @@ impl Mbarriers {
 }
 
 impl Known {
-    /// Whether mbarriers have handed an access of one thread to the other.
+    /// Returns whether mbarriers have handed an access of one thread to the other.
     #[inline(always)]
     pub(super) fn handed(&self, mark: &Mark, now: Actor) -> bool {
         !self.clocks.is_empty() && self.handed_over(mark, now)

@@ -31,7 +31,7 @@ pub(crate) struct Actor {
     pub(crate) thread: u16,
     /// Volatile, relaxed and atomic accesses do not race with each other.
     pub(crate) sync: bool,
-    /// Whether it is in CUDA's own part of shared memory. CUDA's code orders the lanes of a warp
+    /// True if it is in CUDA's own part of shared memory. CUDA's code orders the lanes of a warp
     /// there by shuffles alone, so they count as ordered.
     pub(crate) in_step: bool,
 }
@@ -158,7 +158,8 @@ impl Mark {
         Mark { epoch, warp_epoch, pc, thread, sync, kind }
     }
 
-    /// Whether something orders this access before one of `now`, whoever else it stands for.
+    /// Returns whether something orders this access before one of `now`, whoever else it stands
+    /// for.
     #[inline(always)]
     fn ordered_before(&self, now: Actor, known: &Known) -> bool {
         if self.kind == Kind::Never || self.epoch < now.epoch {
@@ -191,7 +192,7 @@ impl Mark {
         Fault::Race { other, pc: self.pc, wrote }
     }
 
-    /// Whether ordinary accesses may be made behind it.
+    /// Returns whether ordinary accesses may be made behind it.
     #[inline(always)]
     fn is_free(&self) -> Result<(), Fault> {
         match self.kind {

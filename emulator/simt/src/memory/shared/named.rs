@@ -34,7 +34,7 @@ pub(crate) struct Barrier {
     /// Threads that it opens for, and those of whole warps that have come.
     pub(crate) expected: u32,
     pub(crate) come: u32,
-    /// Whether the number was not said: then those that have left are not waited for.
+    /// True if the number was not said: then those that have left are not waited for.
     every: bool,
     /// How often it has opened.
     pub(crate) phase: u32,
@@ -185,7 +185,7 @@ impl Shared {
         opened
     }
 
-    /// Whether a barrier has opened since this was asked last.
+    /// Returns whether a barrier has opened since this was asked last.
     pub(crate) fn has_opened(&mut self) -> bool {
         std::mem::take(&mut self.named.opened)
     }

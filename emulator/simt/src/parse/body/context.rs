@@ -26,7 +26,7 @@ pub(crate) struct Context<'s> {
     /// What is said of variables that are not supported.
     pub(crate) refused: Vec<String>,
     pub(crate) unrounded: Vec<(u32, Arc<str>)>,
-    /// Whether kernels keep the names of their registers and variables.
+    /// True if kernels keep the names of their registers and variables.
     pub(crate) named: bool,
     opcodes: HashMap<&'s str, Arc<str>>,
     /// Of each `.file` number its place among those that a `.loc` names, and the first such line.

@@ -7,7 +7,7 @@ use crate::isa::{Approximate, Arithmetic, Binary, Clamp, Op, Round, Type, Unary}
 use crate::parse::body::slots::Constant;
 use crate::parse::source::types::{B64, float, half};
 
-/// Whether the instruction is on floats of any size: integers have a family of their own.
+/// Returns whether the instruction is on floats of any size: integers have a family of their own.
 pub(super) fn is_float(parts: &[&str]) -> bool {
     matches!(parts.last(), Some(&("f32" | "f64" | "f16" | "f16x2" | "bf16" | "bf16x2" | "f32x2")))
 }

@@ -157,8 +157,8 @@ impl Truth {
         is_value.then_some(Truth { typed, value })
     }
 
-    /// Whether ptxas knows it, too: it has no number of `f16` for a comparison of `bf16`, nor one
-    /// of `bf16` with `.ftz`.
+    /// Returns whether ptxas knows it, too: it has no number of `f16` for a comparison of `bf16`,
+    /// nor one of `bf16` with `.ftz`.
     fn goes(&self, modifiers: &[&str], from: Typed) -> bool {
         match self.typed.ty {
             Type::F16 => from.ty != Type::Bf16,

@@ -96,7 +96,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     Ok(if narrows { Op::Unpack32 { d: [Some(a_low), None], a } } else { convert })
 }
 
-/// Whether an integer type has every value of another: then PTX has no `.sat`.
+/// Returns whether an integer type has every value of another: then PTX has no `.sat`.
 fn holds_all(to: Typed, from: Typed) -> bool {
     let unsigned = !from.ty.is_signed();
     let are_integers = to.kind == Kind::Integer && from.kind == Kind::Integer;

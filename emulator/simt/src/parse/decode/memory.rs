@@ -164,7 +164,7 @@ fn store<'s>(
     Ok(Op::Store { space, order, ty: unsigned_unless_float(typed), count, wide, a, address })
 }
 
-/// Whether the operand is no literal.
+/// Returns whether the operand is no literal.
 fn is_register(atom: Atom) -> bool {
     matches!(atom, Atom::Name(_))
 }

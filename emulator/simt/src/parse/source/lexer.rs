@@ -34,7 +34,7 @@ impl Token<'_> {
         self.kind == Kind::Mark(mark)
     }
 
-    /// Whether no directive outside of kernels goes on behind it, whatever is left out.
+    /// Returns whether no directive outside of kernels goes on behind it, whatever is left out.
     pub(crate) fn ends_directive(&self) -> bool {
         match self.kind {
             Kind::Mark(b'}') | Kind::End => true,

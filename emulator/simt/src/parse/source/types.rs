@@ -60,8 +60,8 @@ impl Typed {
         self.ty.bytes()
     }
 
-    /// Whether an instruction of this type takes a register of that type: the sizes are equal, and
-    /// the kinds are, or one of them is bits.
+    /// Returns whether an instruction of this type takes a register of that type: the sizes are
+    /// equal, and the kinds are, or one of them is bits.
     pub(crate) fn agrees_with(self, register: Typed) -> bool {
         self.bytes() == register.bytes()
             && (self.kind == Kind::Bits
@@ -70,8 +70,8 @@ impl Typed {
                     && (self.kind == Kind::Integer || self.ty == register.ty)))
     }
 
-    /// Whether a load, store or conversion of this type takes a register of that type, which may
-    /// be wider if the type is not a float.
+    /// Returns whether a load, store or conversion of this type takes a register of that type,
+    /// which may be wider if the type is not a float.
     pub(crate) fn fits_in(self, register: Typed) -> bool {
         self.agrees_with(register)
             || (self.bytes() < register.bytes()
