@@ -146,8 +146,7 @@ pub(crate) enum Ternary {
     Simd(Simd),
     /// `vadd`, `vmad` and their like, on a part of each word.
     Video(Video),
-    /// `fns`: where the bit of `a` is that comes so many ones (`c`) after position `b`, or before
-    /// it.
+    /// `fns`: the position of the `c`-th one of `a` from position `b` on, or down from it.
     FindNth,
 }
 

@@ -213,8 +213,7 @@ pub(crate) enum Preset {
         slot: Slot,
         value: bool,
     },
-    /// The address of a variable of the module in device memory, by its number, and so many bytes
-    /// more.
+    /// The address of a variable of the module in device memory, by its number, plus `offset` bytes.
     Global {
         slot: Slot,
         variable: u32,
@@ -275,7 +274,7 @@ impl Reserved {
     const BYTES: u32 = 1024;
     const GAP: u32 = 1024;
 
-    /// What a register says of it, behind so many bytes of the kernel's own.
+    /// Returns the value of the register, behind `own` bytes of the kernel's shared memory.
     pub(crate) fn value(self, own: u32) -> u32 {
         let begin = own.saturating_add(Reserved::GAP) / 16 * 16;
         match self {
@@ -378,7 +377,7 @@ pub(crate) struct Piece {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// At an offset, the address of something, and so many bytes more.
+/// The address of another variable, plus `more` bytes, at an offset in a variable.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reference {
     pub(crate) offset: u32,

@@ -98,7 +98,7 @@ impl Prepared<'_> {
         self.workspace.as_ref().map_or(0, |workspace| workspace.address())
     }
 
-    /// How many warps blocks have that are to run together, if so many can.
+    /// Returns the number of warps of blocks that run together, unless there are too many.
     pub(crate) fn warps_together(&self, blocks: &Range<u64>) -> Result<u64, Report> {
         self.inside(blocks)?;
         let warps = (blocks.end - blocks.start).saturating_mul(self.launch.warps().into());
@@ -287,7 +287,7 @@ impl Prepared<'_> {
         fault.before(self.launch.kernel, Block::index_of(&self.launch, block))
     }
 
-    /// Begins a range of blocks that takes so many bytes beside its counters.
+    /// Begins a range of blocks that takes `bytes` bytes beside its counters.
     pub(crate) fn start<'r>(
         &'r self,
         bytes: u64,

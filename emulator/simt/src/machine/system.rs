@@ -134,7 +134,7 @@ impl Run<'_> {
         Ok(count)
     }
 
-    /// The bytes from a generic address up to a zero, or so many.
+    /// Reads the bytes from a generic address up to a zero, `most` bytes at most.
     fn text(
         &mut self,
         scratch: &Scratch<'_>,

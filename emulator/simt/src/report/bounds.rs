@@ -39,7 +39,7 @@ impl<'a> Bounds<'a> {
         Bounds { instructions, undrawn, host_bytes, used, cancel }
     }
 
-    /// Those of a launch that has executed so many instructions before.
+    /// Returns the bounds of a launch that has executed `executed` instructions before.
     pub(crate) fn after(self, executed: u64) -> Bounds<'a> {
         Bounds { undrawn: AtomicU64::new(self.instructions.saturating_sub(executed)), ..self }
     }
@@ -194,7 +194,7 @@ impl Drop for Account<'_> {
     }
 }
 
-/// The bytes of so many elements.
+/// Returns the bytes of `length` elements.
 pub(crate) fn bytes_of<T>(length: u64) -> u64 {
     length.saturating_mul(size_of::<T>() as u64)
 }

@@ -88,7 +88,7 @@ impl Trace {
         Trace { events: Vec::new(), limit, left_out: 0 }
     }
 
-    /// Records an event with so many values of all lanes, for which the launch has the bytes.
+    /// Records an event with `values` values of all lanes, whose bytes the launch pays for.
     pub(crate) fn push(
         &mut self,
         account: &mut Account<'_>,

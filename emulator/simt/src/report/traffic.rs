@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(wavefronts(&strided(32), u32::MAX, 16), (8, 4));
     }
 
-    /// They may lie outside: that is checked later.
+    /// An access may lie outside of memory here: that is checked later.
     #[test]
     fn addresses_at_the_ends_of_numbers() {
         for addresses in [[u64::MAX - 3; 32], strided(u64::MAX / 31 - 4096)] {

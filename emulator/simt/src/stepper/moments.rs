@@ -13,8 +13,8 @@ use crate::machine::state::{Launch, Run};
 use crate::memory::global::{Image, Memory, Workspace};
 use crate::report::{Bounds, Counters, Report, Trace, bytes_of};
 
-/// So many moments are kept at most, evenly spread, and so many bytes of them; then every other one
-/// is let go.
+/// The most moments that are saved, evenly spread, and the most bytes of them. When there are more,
+/// every other one is dropped.
 const MOST_KEPT: usize = 64;
 const MOST_BYTES: u64 = 64 << 20;
 /// Nor more than such a part of what the launch may use of the host.

@@ -22,7 +22,7 @@ pub(crate) struct Copy {
     pub(crate) to: Address,
     pub(crate) from: Address,
     pub(crate) bytes: u32,
-    /// Only so many bytes are read; the rest becomes zero.
+    /// The number of bytes that are read; the rest becomes zero.
     pub(crate) source_bytes: Option<Slot>,
 }
 

@@ -1,8 +1,8 @@
 //! Matrices that a warp loads and stores: `wmma.load` and `wmma.store`, `ldmatrix` and `stmatrix`.
 //!
 //! Each lane accesses what it holds: of `wmma` register by register, whole ones where their
-//! elements lie side by side in memory, and of what is to be stored two at a time. So it is
-//! counted, and so races are told; how a GPU deals the accesses out is not known. The rows of
+//! elements lie side by side in memory, and of what is to be stored two at a time. These
+//! accesses are counted, and checked for races; how a GPU splits them is not known. The rows of
 //! `ldmatrix` and `stmatrix` count as one request of sixteen bytes a row.
 
 use super::moved::{addresses, aligned};
@@ -56,7 +56,7 @@ impl Matrix {
         })
     }
 
-    /// An access of so many registers, each of them whole.
+    /// Returns an access of all these registers, each of them whole.
     fn whole(self, slots: &[Slot]) -> Vector {
         let wide = self.fragment.element.is_wide();
         let ty = if wide { Type::U64 } else { Type::U32 };

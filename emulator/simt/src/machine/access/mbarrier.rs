@@ -161,7 +161,7 @@ impl Run<'_> {
         }
     }
 
-    /// A bulk copy has told an mbarrier of its bytes.
+    /// A bulk copy has notified an mbarrier of its bytes.
     pub(crate) fn told(
         &mut self,
         scratch: &mut Scratch<'_>,

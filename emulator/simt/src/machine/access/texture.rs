@@ -18,7 +18,7 @@ pub(crate) struct Done {
     pub(crate) lanes: u32,
     pub(crate) addresses: [u64; 32],
     pub(crate) bytes: u32,
-    /// Of these bytes so many numbers; for a fetch those of the last texture.
+    /// The number of values in these bytes; for a fetch, in a texel of the last texture.
     pub(crate) count: u8,
 }
 

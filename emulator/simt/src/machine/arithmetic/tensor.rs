@@ -78,7 +78,7 @@ impl Number {
         }
     }
 
-    /// Cut off to so many units of 2 to the power of `largest - FRACTION`.
+    /// Cuts it off to a whole number of units of 2 to the power of `largest - FRACTION`.
     fn aligned(self, largest: i32) -> i64 {
         let size = self.significand.unsigned_abs() << (FRACTION - self.fraction);
         let size = size.checked_shr((largest - self.exponent) as u32).unwrap_or(0) as i64;

@@ -50,7 +50,7 @@ pub(crate) struct Run<'a> {
     pub(crate) beside: Beside,
 }
 
-/// Which launch it is of those that run side by side, each with so many warps.
+/// The number of a launch among those that are co-scheduled, each with `warps` warps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Beside {
     pub(crate) number: usize,
@@ -74,7 +74,7 @@ impl Beside {
 }
 
 impl Run<'_> {
-    /// Records an event that has room for so many values of all lanes beside it.
+    /// Records an event that allocates `values` values of all lanes.
     pub(crate) fn trace_lanes(
         &mut self,
         place: &Place,

@@ -30,7 +30,7 @@ impl Spare {
         block.downcast().map_or_else(|_| B::default(), |block| *block)
     }
 
-    /// Saves a block of so many bytes, unless the blocks together are too large then.
+    /// Saves a block of `bytes` bytes, unless the saved blocks would be too large together.
     pub(crate) fn keep<B: Any + Send>(&self, block: B, bytes: u64) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.bytes.saturating_add(bytes) <= MOST_BYTES {

@@ -46,7 +46,7 @@ pub(crate) struct Tags {
 }
 
 impl Tags {
-    /// Those of block number `block` of so many, given the tag of the grid's first block.
+    /// Returns the tags of block `block` of `blocks`, given the tag of the grid's first block.
     pub(crate) fn new(first: u32, blocks: u64, block: u64) -> Tags {
         let mine = first + (block % u64::from(TAGS - first)) as u32;
         Tags {

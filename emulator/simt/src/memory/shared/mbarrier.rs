@@ -112,7 +112,7 @@ pub(super) fn clock_bytes(warps: u32) -> u64 {
 }
 
 impl Mbarriers {
-    /// What they take of a block with so many cells, the mbarriers themselves apart.
+    /// Returns their bytes of the host in a block with `cells` cells, without the mbarriers.
     pub(super) fn host_bytes(cells: u64, warps: u32) -> u64 {
         let threads = u64::from(warps) * 32;
         let reads = bytes_of::<Mark>(cells.saturating_mul(warps.into()));

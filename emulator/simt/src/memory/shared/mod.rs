@@ -60,7 +60,7 @@ pub(crate) struct Shared {
 struct Known {
     /// By warp; see [`Seen`].
     seen: Vec<Option<Box<Seen>>>,
-    /// By thread, what mbarriers and the like have told it; none in a kernel that has nothing like
+    /// By thread, what it knows by mbarriers and the like; none in a kernel that has nothing like
     /// that.
     clocks: Vec<Arc<Clock>>,
 }

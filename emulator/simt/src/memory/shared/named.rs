@@ -11,7 +11,7 @@ use super::mbarrier::{Clock, joined};
 use super::{Actor, Culprit, Known, Shared};
 use crate::report::{bytes_of, lanes as each};
 
-/// What those of a block of so many warps take of the host.
+/// Returns the bytes of the host that the barriers of a block of `warps` warps take.
 pub(crate) fn host_bytes(warps: u32) -> u64 {
     let barrier = bytes_of::<Barrier>(1) + bytes_of::<[u32; 34]>(warps.into());
     barrier.saturating_mul(COUNT as u64)
@@ -24,7 +24,7 @@ const COUNT: usize = 16;
 pub(super) struct Barriers {
     /// None before the first one is used; then all of them.
     all: Vec<Barrier>,
-    /// One has opened, and those who wait at it have not been told.
+    /// True if one has opened, and the lanes that wait at it have not been notified.
     opened: bool,
 }
 
@@ -71,7 +71,7 @@ pub(crate) enum WrongComing {
 }
 
 impl Barriers {
-    /// Makes them those of a block of so many warps that has not begun.
+    /// Resets them for a block of `warps` warps that has not begun.
     pub(super) fn reset(&mut self, warps: usize) {
         self.opened = false;
         if self.all.first().is_some_and(|barrier| barrier.partial.len() != warps) {

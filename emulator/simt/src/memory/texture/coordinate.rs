@@ -7,8 +7,8 @@ use super::image::{AddressMode, Element, Extent, Sampler};
 
 /// The number of the texel along an axis that a coordinate lies in; `None` beyond the border.
 ///
-/// Subnormal coordinates are zero. Normalized ones are rounded down to so many [`parts`] of the
-/// extent before they become texels, and what is mirrored are the texels.
+/// Subnormal coordinates are zero. Normalized ones are rounded down to one of the [`parts`] of
+/// the extent before they become texels, and what is mirrored are the texels.
 ///
 /// Computed in `f64`, where all of this is exact: the number of a part times an extent of at most
 /// 2^17 has at most 41 bits.

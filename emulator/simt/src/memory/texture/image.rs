@@ -35,7 +35,7 @@ pub enum Extent {
         /// Texels.
         width: u32,
     },
-    /// Rows that begin so many bytes apart (`cudaResourceTypePitch2D`).
+    /// Rows that begin `pitch` bytes apart (`cudaResourceTypePitch2D`).
     Pitched {
         /// Texels of a row.
         width: u32,

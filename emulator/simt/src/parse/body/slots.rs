@@ -14,7 +14,7 @@ pub(crate) enum Constant {
     Long(u64),
     Predicate(bool),
     Special(Special),
-    /// The address of a variable in device memory, and so many bytes more.
+    /// The address of a variable in device memory, plus `offset` bytes.
     Global {
         variable: u32,
         offset: i64,

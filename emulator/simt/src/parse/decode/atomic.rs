@@ -13,7 +13,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
         ["membar", "gl"] | ["fence", "gpu"] => fence(body, Scope::Device),
         ["membar", "cta" | "sys"] | ["fence", "cta" | "sys"] => fence(body, scope(parts[1])),
         ["fence", "sc" | "acq_rel", name] if is_scope(name) => fence(body, scope(name)),
-        // Accesses by bulk copies are not told from others.
+        // Accesses by bulk copies are treated as others are.
         ["fence", "proxy", "async"]
         | ["fence", "proxy", "async", "global" | "shared::cta" | "shared::cluster"]
         | ["fence", "mbarrier_init", "release", "cluster"] => {
