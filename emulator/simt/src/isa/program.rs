@@ -213,7 +213,7 @@ pub(crate) enum Preset {
         slot: Slot,
         value: bool,
     },
-    /// The address of a variable of the module in device memory, by its number, plus `offset` bytes.
+    /// The address of a variable in device memory, by its number in the module, plus `offset`.
     Global {
         slot: Slot,
         variable: u32,
