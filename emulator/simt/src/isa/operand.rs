@@ -74,7 +74,7 @@ pub(crate) enum Round {
     Up,
 }
 
-/// What a float result is clamped to.
+/// The bounds that a float result is clamped to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Clamp {
     Not,
@@ -84,7 +84,7 @@ pub(crate) enum Clamp {
     Relu,
 }
 
-/// Where memory lies.
+/// A state space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Space {
     Global,
@@ -97,7 +97,8 @@ pub(crate) enum Space {
     Generic,
 }
 
-/// How an access is ordered with those of other threads. Cache hints (`.cs`, `.nc`, …) are `Weak`.
+/// The order of an access among the accesses of other threads. Cache hints (`.cs`, `.nc`, …) are
+/// `Weak`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Order {
     Weak,
@@ -114,7 +115,7 @@ pub(crate) enum Scope {
     Device,
 }
 
-/// An address: a register plus an offset, or the offset alone (a variable's place in its space).
+/// An address: a register plus an offset, or the offset alone (of a variable in its space).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Address {
     pub(crate) base: Base,
@@ -167,8 +168,8 @@ pub(crate) enum Clock {
     Whole,
 }
 
-/// Of the predicates of a block: how many hold (a 32-bit slot), whether all do, or one does (a
-/// predicate).
+/// A reduction of the predicates of a block: the number that hold (a 32-bit slot), or whether all
+/// or any hold (a predicate).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Reduction {
     Count,
@@ -224,7 +225,7 @@ impl Vector {
     }
 }
 
-/// The geometries of instructions: how many coordinates they have, behind the number of a layer.
+/// The geometry of a texture or surface instruction: its coordinates, behind the number of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Geometry {
     One,
@@ -255,7 +256,7 @@ impl Geometry {
         matches!(self, Geometry::Layers1 | Geometry::Layers2)
     }
 
-    /// How many numbers say where: the layer's and the coordinates.
+    /// Returns the count of numbers of a place: the layer and the coordinates.
     pub(crate) fn numbers(self) -> usize {
         match self {
             Geometry::One => 1,
@@ -265,18 +266,18 @@ impl Geometry {
     }
 }
 
-/// What surfaces do outside of their bounds.
+/// What an access outside of a surface does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Outside {
-    /// That is a mistake.
+    /// It is reported.
     Trap,
-    /// The nearest place is meant.
+    /// It goes to the nearest place.
     Clamp,
-    /// Zeros are read, and nothing is written.
+    /// It reads zeros, or writes nothing.
     Zero,
 }
 
-/// What `txq` and `suq` ask for.
+/// The property that `txq` or `suq` returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Query {
     Width,

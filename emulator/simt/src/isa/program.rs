@@ -18,31 +18,33 @@ pub struct Kernel {
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<Param>,
     pub(crate) param_bytes: u32,
-    /// Bytes of `.shared` variables with a size; dynamic shared memory begins at `dynamic_shared`.
+    /// The bytes of `.shared` variables with a size, and the offset at which dynamic shared memory
+    /// begins.
     pub(crate) static_shared: u32,
     pub(crate) dynamic_shared: u32,
-    /// Bytes of `.local` variables, per thread.
+    /// The bytes of `.local` variables of a thread.
     pub(crate) local_bytes: u32,
-    /// `.maxntid` and `.reqntid`: how many threads a block may, or must, have.
+    /// `.maxntid` and `.reqntid`: the number of threads that a block may, or must, have.
     pub(crate) max_threads: Option<[u32; 3]>,
     pub(crate) required_threads: Option<[u32; 3]>,
     /// The number of slots in each bank.
     pub(crate) slots: [u32; 3],
-    /// With their names, and variables in shared memory, if the module was read for that.
+    /// The registers with their names, if the module was read with names; likewise the variables in
+    /// shared memory.
     pub(crate) registers: Vec<Register>,
     pub(crate) variables: Vec<SharedVariable>,
     pub(crate) presets: Vec<Preset>,
     pub(crate) code: Vec<Instruction>,
-    /// Where each instruction of `code` stands.
+    /// The place in the source of each instruction of `code`.
     pub(crate) places: Vec<Place>,
     /// The instruction's text, by index in `code`: opcode with modifiers, as in the PTX.
     pub(crate) opcodes: Vec<Arc<str>>,
     /// Names of `.file` directives, by the index that a [`Place`] has.
     pub(crate) files: Arc<[Arc<str>]>,
-    /// The instruction that it begins with: before it there are the functions that it calls.
+    /// The first instruction of the kernel itself, behind the functions that it calls.
     pub(crate) entry: u32,
     pub(crate) calls: Vec<Call>,
-    /// By their numbers in the module.
+    /// The functions that it calls, in the order of their numbers in the module.
     pub(crate) functions: Vec<Function>,
     /// The variables of its module in device memory.
     pub(crate) globals: Arc<[Declared]>,
@@ -52,30 +54,30 @@ pub struct Kernel {
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) callee: Callee,
-    /// Where in the caller's frame it finds what it hands over, and where it puts what comes back.
+    /// The places of the arguments and of the results in the caller's frame.
     pub(crate) arguments: Vec<Passed>,
     pub(crate) returns: Vec<Option<Passed>>,
-    /// The slot that holds where the caller's frame begins; of a kernel `None`, at 0.
+    /// The slot with the address of the caller's frame; `None` for a kernel, whose frame is at 0.
     pub(crate) frame: Option<Slot>,
-    /// The bytes of the caller's frame. Behind it that of the callee begins.
+    /// The bytes of the caller's frame. The callee's frame begins behind it.
     pub(crate) frame_bytes: u32,
     /// The caller's registers, if it may be called again before the call comes back.
     pub(crate) kept: Option<Kept>,
-    /// The instruction behind it.
+    /// The instruction behind the call.
     pub(crate) back: u32,
 }
 
-/// Whom a call calls.
+/// The function that a call calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Callee {
-    /// By its number, in the module and, once linked, in the kernel.
+    /// A function by its number: in the module and, once linked, in the kernel.
     Function(u32),
-    /// Whose address is in a register.
+    /// The function whose address is in a register.
     Pointer,
     System(System),
 }
 
-/// A function that is there without being defined.
+/// A function of the CUDA system, which no module defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum System {
     /// `vprintf`.
@@ -94,7 +96,7 @@ impl System {
         }
     }
 
-    /// The bytes of what it takes, and of what it returns.
+    /// Returns the bytes of each parameter, and of each result.
     pub(crate) fn signature(self) -> (&'static [u32], &'static [u32]) {
         match self {
             System::Print => (&[8, 8], &[4]),
@@ -110,7 +112,7 @@ pub(crate) struct Passed {
     pub(crate) bytes: u32,
 }
 
-/// The slots of the three banks from which on, and up to which, a function has its own.
+/// The range of slots in each of the three banks that belongs to a function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
     pub(crate) begins: [Slot; 3],
@@ -125,7 +127,7 @@ pub(crate) struct Function {
     pub(crate) number: u32,
     /// Its first instruction.
     pub(crate) entry: u32,
-    /// The slot that holds where its frame begins, and the bytes of that.
+    /// The slot with the address of its frame, and the bytes of the frame.
     pub(crate) frame: Slot,
     pub(crate) frame_bytes: u32,
     pub(crate) params: Vec<Passed>,
@@ -133,7 +135,7 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// The address of the function with that number in its module: nothing is there but it.
+    /// Returns the address of the function with that number in its module. Nothing else has it.
     pub(crate) fn address(number: u32) -> u64 {
         FUNCTIONS + 16 * u64::from(number)
     }
@@ -145,7 +147,7 @@ impl Function {
     }
 }
 
-/// Where addresses of functions begin: above the windows of generic addresses, and below global
+/// The first address of a function: above the windows of generic addresses, and below global
 /// memory.
 const FUNCTIONS: u64 = 1 << 36;
 
@@ -153,7 +155,7 @@ const FUNCTIONS: u64 = 1 << 36;
 #[derive(Debug, Clone)]
 pub(crate) struct Register {
     pub(crate) name: Arc<str>,
-    /// What it is declared as: `f32`, `b64`, `pred`.
+    /// The type that it is declared with: `f32`, `b64`, `pred`.
     pub(crate) ty: &'static str,
     pub(crate) bank: Bank,
     pub(crate) slot: Slot,
@@ -167,7 +169,7 @@ pub(crate) struct Register {
 pub struct SharedVariable {
     /// Its name in the PTX.
     pub name: Arc<str>,
-    /// Where it begins in the block's shared memory, in bytes.
+    /// Its offset in the block's shared memory, in bytes.
     pub offset: u32,
     /// Its size in bytes.
     pub bytes: u32,
@@ -182,13 +184,13 @@ pub struct Param {
     pub ty: &'static str,
     /// Its size in bytes; 0 of a texture, a sampler or a surface.
     pub bytes: u32,
-    /// What it is aligned to in bytes, a power of two.
+    /// Its required alignment in bytes, a power of two.
     pub align: u32,
-    /// Where it lies among the parameters, in bytes.
+    /// Its offset among the parameters, in bytes.
     pub offset: u32,
 }
 
-/// Where an instruction stands: in the PTX, and in the source that it was compiled from.
+/// The place of an instruction in the PTX, and in the source that it was compiled from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// The line of the PTX, from 1.
@@ -198,7 +200,7 @@ pub(crate) struct Place {
     pub(crate) source: Option<(u16, u32)>,
 }
 
-/// What a slot holds before the first instruction.
+/// The value of a slot before the first instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Preset {
     Word {
@@ -219,7 +221,7 @@ pub(crate) enum Preset {
         variable: u32,
         offset: i64,
     },
-    /// Where a function's frame begins, as its calls say.
+    /// The address of a function's frame, which each call sets.
     Frame {
         slot: Slot,
     },
