@@ -6,7 +6,7 @@ use crate::isa::{
 use crate::machine::state::{ALL, Registers};
 use crate::report::{ReportKind, Result, fault, lanes as each};
 
-/// What lanes ask for: the addresses, whose, and how far apart, as [`counters::stride`] says.
+/// What lanes ask for: the addresses, whose, and how far apart, as `stride` says.
 pub(crate) type Asked<'a> = (&'a [u64; 32], u32, Option<u64>);
 
 /// Every lane's address.

@@ -102,8 +102,8 @@ pub(crate) const IDLE_ROUNDS: u32 = 4096;
 /// A kernel with everything that a launch says.
 ///
 /// What it may use is bounded for all its blocks together, in whatever ranges and on however many
-/// cores they run. What passes a bound is a [`Report`] with the bound, what is used of it, and the
-/// place.
+/// cores they run. What passes a bound is a [`Report`](crate::Report) with the bound, what is used
+/// of it, and the place.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     /// The kernel.
@@ -140,8 +140,8 @@ impl<'a> Launch<'a> {
     /// The bytes of the host that [`Launch::new`] gives: 4 GiB.
     pub const HOST_BYTES: u64 = 4 << 30;
 
-    /// The most warps that [`Prepared::run_together`] runs: 8192. So many numbers fit into what it
-    /// keeps of each access.
+    /// The most warps that [`Prepared::run_together`](crate::Prepared::run_together) runs: 8192. So
+    /// many numbers fit into what it keeps of each access.
     pub const WARPS_TOGETHER: u64 = 1 << 13;
 
     /// A launch without dynamic shared memory.
@@ -262,7 +262,7 @@ impl Kernel {
 impl Kernel {
     /// Returns whether its blocks may wait for each other: it has volatile, relaxed or acquiring
     /// loads of global memory, or a fence of the whole device. Such a kernel needs
-    /// [`Prepared::run_together`].
+    /// [`Prepared::run_together`](crate::Prepared::run_together).
     pub fn communicates(&self) -> bool {
         self.code.iter().any(|instruction| match instruction.op {
             Op::Load { space: Space::Global | Space::Generic, order, .. } => order != Order::Weak,

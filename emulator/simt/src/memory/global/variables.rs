@@ -142,8 +142,9 @@ impl Memory {
     /// # Errors
     ///
     /// [`MemoryError::BadImage`] if CUDA or the emulator has no such texture: extents beyond those
-    /// of an H100, texels that do not lie in one buffer or are not aligned, [`Filter::Linear`],
-    /// normalized values of other elements than integers of 8 and 16 bits.
+    /// of an H100, texels that do not lie in one buffer or are not aligned,
+    /// [`Filter::Linear`](crate::Filter::Linear), normalized values of other elements than integers
+    /// of 8 and 16 bits.
     pub fn texture(&self, name: &str, image: Image, sampler: Sampler) -> Result<u64, MemoryError> {
         self.object(name, image, Some(sampler))
     }

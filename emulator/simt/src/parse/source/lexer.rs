@@ -18,7 +18,7 @@ pub(crate) enum Kind {
     Word,
     /// A name with a dot before it: `.reg`, `.b32`. The next dot begins the next one.
     Directive,
-    /// A literal, sign excluded; what it means is read by [`Number`](super::number::Number).
+    /// A literal, sign excluded; what it means is read by [`Number`](super::types::Number).
     Number,
     /// A string, quotes excluded.
     Text,
