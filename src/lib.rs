@@ -65,7 +65,6 @@ mod along;
 mod element;
 mod engine;
 mod error;
-mod once;
 mod options;
 
 use ndarray::{Array1, ArrayView2, ArrayViewMut2};

@@ -79,7 +79,7 @@ mod mistakes;
 mod pass;
 mod shipped;
 
-pub use archive::modules;
+pub use archive::{modules, unpack};
 pub use best::{Query, Tuned};
 pub use choice::{Geometry, SharedOut};
 pub use element_type::ElementType;

@@ -1,4 +1,4 @@
-//! The kernel that is the fastest for each call.
+//! The fastest kernel for each call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,15 +9,14 @@ use crate::device::lock::lock;
 use crate::device::{Device, Storage};
 use crate::kernels::{KernelChoice, Pass, Query};
 
-/// How many shapes are remembered with their kernels; then all are forgotten, for a program whose
+/// The number of shapes whose kernels are remembered. Then all are forgotten, since in some programs
 /// shapes never repeat.
 const MAX_SHAPES: usize = 4096;
 
-/// What a kernel declares of shared memory beside what is asked for at its launch, if that is much:
-/// at most this.
+/// The most static shared memory of a kernel that also takes much dynamic shared memory.
 const OWN_SHARED_BYTES: u32 = 2 << 10;
 
-/// The fastest kernels, loaded when they are first needed; a clone shares them.
+/// The fastest kernels, each loaded at its first call; a clone shares them.
 #[derive(Debug, Clone)]
 pub(super) struct Fastest<S> {
     device: Device,
@@ -25,7 +24,7 @@ pub(super) struct Fastest<S> {
     kernels: Arc<Mutex<Kernels<S>>>,
 }
 
-/// What is known so far.
+/// The kernels that have been picked, loaded or refused.
 #[derive(Debug)]
 struct Kernels<S> {
     by_case: HashMap<Case, Arc<OneKernel<S>>>,
@@ -33,12 +32,12 @@ struct Kernels<S> {
     refused: HashMap<KernelChoice, Error>,
 }
 
-/// What a kernel is picked for.
+/// The cases that a kernel is picked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Case {
     pass: Pass,
     shape: Shape,
-    /// Whether all rows begin and end at multiples of 16 bytes.
+    /// True if all rows begin and end at multiples of 16 bytes.
     whole: bool,
 }
 
@@ -50,17 +49,18 @@ impl<S> Default for Kernels<S> {
 }
 
 impl<S: Storage> Fastest<S> {
-    /// Nothing is loaded yet.
+    /// Fastest kernels of which none is loaded yet.
     pub(super) fn new(device: &Device, shipped_only: bool) -> Fastest<S> {
         Fastest { device: device.clone(), shipped_only, kernels: Arc::default() }
     }
 
-    /// The kernels that could not be had, and why.
+    /// Returns the kernels that could not be loaded, with the reasons.
     pub(super) fn refused(&self) -> Vec<(KernelChoice, Error)> {
         lock(&self.kernels).refused.iter().map(|(&choice, error)| (choice, error.clone())).collect()
     }
 
-    /// The kernel for arrays of this shape that begin at multiples of 16 bytes, or do not.
+    /// Returns the kernel for arrays of this shape; `aligned` is true if they begin at multiples of 16
+    /// bytes.
     pub(super) fn kernel(
         &self,
         pass: Pass,
@@ -81,11 +81,11 @@ impl<S: Storage> Fastest<S> {
         Ok(kernel)
     }
 
-    /// The fastest kernel that can be had.
+    /// Picks the fastest kernel that can be loaded.
     fn pick(&self, case: Case) -> Result<Arc<OneKernel<S>>, Error> {
         let (num_seqs, seq_len) = (case.shape.num_seqs as u64, case.shape.seq_len as u64);
         let Case { pass, whole, .. } = case;
-        // Of large blocks, some devices hold none.
+        // Some devices do not hold a single large block.
         let limits = self.device.attributes();
         let fits = |choice: KernelChoice| {
             let geometry = choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
@@ -110,8 +110,8 @@ impl<S: Storage> Fastest<S> {
         self.load(best(true))
     }
 
-    /// A kernel, loaded once. Nothing is locked meanwhile: two threads that ask at the same time
-    /// may both load it.
+    /// Loads a kernel once. Nothing is locked meanwhile, so two threads may both load it at the same
+    /// time.
     fn load(&self, choice: KernelChoice) -> Result<Arc<OneKernel<S>>, Error> {
         if let Some(kernel) = lock(&self.kernels).loaded.get(&choice) {
             return Ok(kernel.clone());

@@ -4,7 +4,7 @@ use super::plan::{LANES, Plan};
 use super::shape::check;
 use super::{Exponential, ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
-use crate::device::recurrence::room::Room;
+use crate::device::recurrence::scratch::Scratch;
 use crate::device::{Buffer, Function, Launched, Storage, Stream};
 
 /// Where [`SelectiveScan::backward_into`] writes the gradients, each in the shape of what it
@@ -300,12 +300,12 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 "{operation}: the workspace has more bytes than a number holds"
             )));
         };
-        let room = self.room(whole, stream)?;
+        let whole = self.scratch(whole, stream)?;
         Ok(Workspace {
-            rows: room.slice(..rows)?,
-            totals: room.slice(rows..rows + totals)?,
-            ends: room.slice(rows + totals..)?,
-            _room: room,
+            rows: whole.slice(..rows)?,
+            totals: whole.slice(rows..rows + totals)?,
+            ends: whole.slice(rows + totals..)?,
+            _whole: whole,
         })
     }
 }
@@ -315,7 +315,7 @@ struct Workspace<'a> {
     rows: Buffer<f32>,
     totals: Buffer<f32>,
     ends: Buffer<f32>,
-    _room: Room<'a, f32>,
+    _whole: Scratch<'a, f32>,
 }
 
 impl<S: Storage> ScanGradients<'_, S> {

@@ -256,7 +256,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         let states = rows * shape.states;
         let room = match ends {
             0 => None,
-            _ => Some(self.room(ends * (states + rows), stream)?),
+            _ => Some(self.scratch(ends * (states + rows), stream)?),
         };
         let part = |from: usize, len: usize| {
             room.as_ref().map(|room| room.slice(from..from + len)).transpose()

@@ -17,7 +17,7 @@ pub use shape::ScanShape;
 
 use std::sync::Arc;
 
-use super::recurrence::room::{Contents, Pool, Room};
+use super::recurrence::scratch::{Contents, Pool, Scratch};
 use super::{Device, Storage, Stream};
 use crate::Error;
 use kernels::Kernels;
@@ -123,9 +123,9 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     }
 
     /// An array of a call's own, of this length.
-    fn room(&self, len: usize, stream: Option<&Stream>) -> Result<Room<'_, f32>, Error> {
+    fn scratch(&self, len: usize, stream: Option<&Stream>) -> Result<Scratch<'_, f32>, Error> {
         let contents = Contents { name: "workspace", zeros: false };
-        self.workspaces.room(&self.device, stream, contents, len)
+        self.workspaces.scratch(&self.device, stream, contents, len)
     }
 
     /// Bits of the kernels' argument `flags`.
