@@ -24,9 +24,9 @@ const BACKWARD: &str = "backward_along";
 /// CPU: along axis 2 of `[batch, channels, length]`, say, or along axis 1 of
 /// `[batch, length, channels]`.
 ///
-/// `inputs` and `coeffs` have the same shape; the initial and the final state have this shape without
-/// `axis`. Any strides are accepted, and no array is copied as a whole. Everything else is as in
-/// [`forward`](crate::forward).
+/// `inputs` and `coeffs` have the same shape; the initial and the final state have this shape
+/// without `axis`. Any strides are accepted, and no array is copied as a whole. Everything else is
+/// as in [`forward`](crate::forward).
 ///
 /// ```
 /// use linrec::Options;
@@ -59,8 +59,8 @@ pub fn forward_along<T: Element, D: RemoveAxis>(
 
 /// Computes the outputs and the final state into arrays of the caller, of any strides.
 ///
-/// Every element of `outputs` and `final_state` is written, and none is read. Everything else is as in
-/// [`forward_along`].
+/// Every element of `outputs` and `final_state` is written, and none is read. Everything else is as
+/// in [`forward_along`].
 ///
 /// ```
 /// use linrec::Options;
@@ -313,8 +313,8 @@ mod tests {
         })
     }
 
-    /// A copy of `array`: in the same layout (0), with the first axis the fastest in memory (1), or as
-    /// every second element of a larger array (2), with two axes backwards.
+    /// A copy of `array`: in the same layout (0), with the first axis the fastest in memory (1), or
+    /// as every second element of a larger array (2), with two axes backwards.
     fn laid_out(array: &Array4<f64>, layout: usize) -> Array4<f64> {
         match layout {
             0 => array.clone(),

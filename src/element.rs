@@ -65,8 +65,9 @@ pub trait Element:
     /// `self * factor + summand`; one rounding for real numbers on hardware that has it.
     fn mul_add(self, factor: Self, summand: Self) -> Self;
 
-    /// Judges an engine by one case of the [contract](crate::contract). This is a method without type
-    /// parameters: so it is compiled once, in this crate, and not again in each crate that calls it.
+    /// Judges an engine by one case of the [contract](crate::contract). This is a method without
+    /// type parameters: so it is compiled once, in this crate, and not again in each crate that
+    /// calls it.
     #[cfg(feature = "contract")]
     #[doc(hidden)]
     fn judge(trial: &crate::contract::Trial<Self>) -> Result<f64, String>;

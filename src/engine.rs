@@ -31,9 +31,9 @@ pub struct Gradients<T, D: Dimension = Ix2> {
 
 /// One way to compute the recurrence along the last axis of `[num_seqs, seq_len]` arrays.
 ///
-/// Arrays may have any strides; zero sequences and zero length are valid. No argument makes an engine
-/// panic: arrays that do not fit together give an [`Error`]. Every engine of this project passes the
-/// same table of cases, [`contract`](crate::contract).
+/// Arrays may have any strides; zero sequences and zero length are valid. No argument makes an
+/// engine panic: arrays that do not fit together give an [`Error`]. Every engine of this project
+/// passes the same table of cases, [`contract`](crate::contract).
 pub trait Engine<T: Element>: Sync {
     /// Returns the engine's name, for tables and reports.
     fn name(&self) -> &str;
@@ -92,8 +92,8 @@ pub trait Engine<T: Element>: Sync {
     /// Computes the gradients into arrays of the caller, of any strides; returns the gradient with
     /// respect to the initial state.
     ///
-    /// Every element of `d_inputs` and `d_coeffs` is written, and none is read. By default this calls
-    /// [`Engine::backward`] and copies the gradients.
+    /// Every element of `d_inputs` and `d_coeffs` is written, and none is read. By default this
+    /// calls [`Engine::backward`] and copies the gradients.
     ///
     /// # Errors
     ///

@@ -22,8 +22,8 @@ pub fn forward<T: Element>(
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if `coeffs` or `outputs` differ from `d_outputs` in shape, or there is not
-/// one initial state per row.
+/// [`Error::ShapeMismatch`] if `coeffs` or `outputs` differ from `d_outputs` in shape, or there is
+/// not one initial state per row.
 pub fn backward<T: Element>(
     d_outputs: &ArrayView2<T>,
     coeffs: &ArrayView2<T>,

@@ -7,14 +7,11 @@ use linrec::device::{
 use linrec::kernels::ElementType;
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 
 use crate::array::{Array, Dtype, Place, check_results};
-use crate::capsule::read_optional as optional;
-use crate::cuda::{Lent, kept};
+use crate::capsule::{Capsule, read_optional as optional};
+use crate::cuda::{Lent, cached};
 use crate::{capsule, failure};
-
-type Capsule<'a, 'py> = &'a Bound<'py, PyCapsule>;
 
 /// What both passes read.
 struct Inputs {
@@ -211,7 +208,7 @@ fn backward<S: Storage<Accum = f32>>(
 
 /// The GPU's own exponential: what PyTorch's users have everywhere else.
 fn scan<S: Storage<Accum = f32>>(place: &Lent) -> PyResult<SelectiveScan<S>> {
-    kept(&place.device, S::ELEMENT, || Ok(SelectiveScan::new(&place.device, Exponential::Fast)))
+    cached(&place.device, S::ELEMENT, || Ok(SelectiveScan::new(&place.device, Exponential::Fast)))
 }
 
 impl Inputs {

@@ -6,17 +6,17 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
-use linrec::Direction;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Dtype, Place, check_results};
+use crate::array::{Array, Dtype, Place};
 use crate::cpu;
-use crate::recurrence::{Asked, Forward, check};
+use crate::pass::{Arguments, Forward, Pass};
 
 /// The name that XLA's capsules have.
 const CAPSULE: &std::ffi::CStr = c"xla._CUSTOM_CALL_TARGET";
@@ -185,23 +185,20 @@ unsafe fn compute(frame: &Frame) -> PyResult<()> {
     let ([inputs, coeffs, initial], [outputs], Some(flags)) = (arguments, results, flags) else {
         return Err(PyValueError::new_err("linrec takes three arrays and flags, and returns one"));
     };
-    // SAFETY: XLA says where and what they are, and keeps them for the time of the call.
-    let arrays = unsafe {
-        Forward {
-            inputs: array("inputs", inputs)?,
-            coeffs: array("coeffs", coeffs)?,
-            initial: Some(array("initial", initial)?),
-            outputs: array("outputs", outputs)?,
-        }
+    // SAFETY: XLA describes the buffers, and keeps them for the duration of the call.
+    let (inputs, initial, results) = unsafe {
+        (
+            [array("inputs", inputs)?, array("coeffs", coeffs)?],
+            Some(array("initial", initial)?),
+            [array("outputs", outputs)?],
+        )
     };
-    let Forward { inputs, coeffs, initial, outputs } = &arrays;
-    check(&[inputs, coeffs, outputs], initial.iter())?;
-    let read: Vec<_> = [inputs, coeffs].into_iter().chain(initial).collect();
-    check_results(&read, &[outputs])?;
-    let direction = if flags & REVERSE != 0 { Direction::Reverse } else { Direction::Forward };
-    let axis = inputs.shape.len().saturating_sub(1);
-    let asked = Asked { axis, direction, log_coeffs: flags & LOG_COEFFS != 0, stream: 0 };
-    cpu::forward(arrays, asked)
+    let axis = inputs[0].shape.len().saturating_sub(1);
+    let arguments = Arguments::new(axis, flags & REVERSE != 0, flags & LOG_COEFFS != 0, 0);
+    let kind = PhantomData::<Forward>;
+    let pass = Pass { inputs, initial, results, d_initial: None, arguments, kind };
+    pass.check()?;
+    cpu::compute(pass)
 }
 
 /// # Safety

@@ -90,8 +90,8 @@ impl Layout {
         Layout::SharedCoeffs,
     ];
 
-    /// Returns an array of the same shape and values in this layout. [`Layout::SharedCoeffs`] is the
-    /// standard layout here, since only the coefficients are shared: see [`Data::coeffs`].
+    /// Returns an array of the same shape and values in this layout. [`Layout::SharedCoeffs`] is
+    /// the standard layout here, since only the coefficients are shared: see [`Data::coeffs`].
     pub fn apply<T: Element>(self, values: Array2<T>) -> Array2<T> {
         let (rows, columns) = values.dim();
         match self {

@@ -83,8 +83,8 @@ impl Domain {
         fitted.filter(|case| seen.insert(case.clone())).collect()
     }
 
-    /// Returns the case with the next length that is a multiple of `multiple_of`; `None` if the engine
-    /// does not take it.
+    /// Returns the case with the next length that is a multiple of `multiple_of`; `None` if the
+    /// engine does not take it.
     ///
     /// ```
     /// use linrec::contract::{Domain, cases};

@@ -1,9 +1,9 @@
 //! Golden data: results that other people's code computed once, in double precision.
 //!
-//! `tests/data/` holds NumPy archives made with PyTorch 2.11, whose autograd computed the gradients:
-//! the blog post's own reference loop (`linrec_f64.npz`), and the same loop with complex coefficients
-//! of modulus 0.9 to 1 (`complex_f64.npz`). They are compiled in, so that any program can check
-//! itself.
+//! `tests/data/` holds NumPy archives made with PyTorch 2.11, whose autograd computed the
+//! gradients: the blog post's own reference loop (`linrec_f64.npz`), and the same loop with complex
+//! coefficients of modulus 0.9 to 1 (`complex_f64.npz`). They are compiled in, so that any program
+//! can check itself.
 
 use std::io::Cursor;
 

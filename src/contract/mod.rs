@@ -156,8 +156,8 @@ impl<T: Element> Trial<'_, T> {
             same_last_state(&got, data.options.direction, stored)?;
         }
         if domain.backward {
-            // The outputs are the reference's, rounded, and not the engine's: so each pass is judged
-            // by itself.
+            // The outputs are the reference's, rounded, and not the engine's: so each pass is
+            // judged by itself.
             let outputs = case.layout.apply(stored.array(exact.outputs.mapv(T::narrow)));
             let (d_outputs, outputs) = (data.d_outputs.view(), outputs.view());
             let exact = reference::backward(d_outputs, coeffs, outputs, &data.options)?;

@@ -35,8 +35,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Returns the names of the mistakes that are planted in the source `twin`, `linrec_tile.cu`: such as
-/// `lost_carry`.
+/// Returns the names of the mistakes that are planted in the source `twin`, `linrec_tile.cu`: such
+/// as `lost_carry`.
 pub fn names(twin: &str) -> impl Iterator<Item = &'static str> {
     Mistake::all().iter().filter(move |mistake| mistake.twin == twin).map(|mistake| &*mistake.name)
 }

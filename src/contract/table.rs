@@ -14,12 +14,13 @@ pub enum Table {
     /// A part that takes a thirtieth of the time and finds every planted mistake of this project.
     ///
     /// Up to 100 elements it leaves out every second combination of direction and initial state,
-    /// except for plain cases of up to three sequences; batches of seventeen have plain coefficients
-    /// that are near one, signed, zero in places, or growing. Longer sequences have only two of these
-    /// combinations. Up to 2100 elements it leaves out single sequences with plain coefficients,
-    /// batches of three with a layout, logarithms or sparse inputs, and batches of seventeen with
-    /// coefficients that are not near one. Beyond that, sequences are single, with plain coefficients
-    /// that are near one, signed, zero in places, or growing; beyond 10,000 only near one.
+    /// except for plain cases of up to three sequences; batches of seventeen have plain
+    /// coefficients that are near one, signed, zero in places, or growing. Longer sequences have
+    /// only two of these combinations. Up to 2100 elements it leaves out single sequences with
+    /// plain coefficients, batches of three with a layout, logarithms or sparse inputs, and batches
+    /// of seventeen with coefficients that are not near one. Beyond that, sequences are single,
+    /// with plain coefficients that are near one, signed, zero in places, or growing; beyond 10,000
+    /// only near one.
     Quick,
     /// This number of random cases, with shapes that the table does not have; the same ones every
     /// time.
@@ -30,8 +31,8 @@ impl Table {
     /// The environment variable that [`Table::asked`] reads.
     pub const VARIABLE: &str = "LINREC_CONTRACT";
 
-    /// Returns the table that the environment selects: [`Table::Quick`] if `LINREC_CONTRACT` is unset, empty or
-    /// `quick`, else [`Table::Full`].
+    /// Returns the table that the environment selects: [`Table::Quick`] if `LINREC_CONTRACT` is
+    /// unset, empty or `quick`, else [`Table::Full`].
     pub fn asked() -> Table {
         match std::env::var_os(Table::VARIABLE) {
             Some(value) if !value.is_empty() && value != "quick" => Table::Full,

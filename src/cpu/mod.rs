@@ -10,8 +10,8 @@
 //! - results that would not stay in the caches go past them ([`Cpu::streaming_beyond`]).
 //!
 //! The result is the same for every number of threads, to the last bit (except for the sign of a
-//! zero): threads guess, and correct wrong guesses. It depends on the instruction set, whose vectors
-//! differ in width.
+//! zero): threads guess, and correct wrong guesses. It depends on the instruction set, whose
+//! vectors differ in width.
 //!
 //! [`roof`] measures how fast the memory is.
 //!

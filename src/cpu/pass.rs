@@ -6,8 +6,8 @@
 //! is a [`Formula`], which computes one vector of steps. Everything else is written once, and is
 //! compiled for each formula. The data flows through four forms:
 //!
-//! - [`Rectangle`]: views of the caller's arrays with any strides. It can be cut along both axes, so
-//!   that threads share it.
+//! - [`Rectangle`]: views of the caller's arrays with any strides. It can be cut along both axes,
+//!   so that threads share it.
 //! - [`Tile`]: the same in contiguous rows, with plain coefficients.
 //! - [`TileRows`]: all or some of the tile's columns.
 //! - [`TileRow`]: slices of one row, which are what [`scan`] takes.

@@ -1,11 +1,11 @@
 //! Archives of PTX: the compressed modules of a family. A module is unpacked when its text is first
 //! read.
 //!
-//! An archive is a sequence of Zstandard frames (RFC 8878), so `zstd -dc kernels/ptx/recurrence.zst`
-//! prints all of it. The first frame is the table of contents: for each module a line
-//! `// module NAME BYTES` with the length of its frame, followed by the head of its PTX. So a
-//! kernel is found, and compared with its source, without unpacking any module. `cargo xtask ptx`
-//! writes archives.
+//! An archive is a sequence of Zstandard frames (RFC 8878), so `zstd -dc
+//! kernels/ptx/recurrence.zst` prints all of it. The first frame is the table of contents: for each
+//! module a line `// module NAME BYTES` with the length of its frame, followed by the head of its
+//! PTX. So a kernel is found, and compared with its source, without unpacking any module. `cargo
+//! xtask ptx` writes archives.
 
 use std::io::Read;
 use std::sync::LazyLock;

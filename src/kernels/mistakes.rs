@@ -118,9 +118,9 @@ impl Mistake {
         Ok(text + after)
     }
 
-    /// Returns the mistake as a program, with the headers of its twin and no entries yet; `read` returns
-    /// the text of a source at a path under `kernels/`. Returns `None` if there is no twin, or the edit
-    /// does not fit it.
+    /// Returns the mistake as a program, with the headers of its twin and no entries yet; `read`
+    /// returns the text of a source at a path under `kernels/`. Returns `None` if there is no twin,
+    /// or the edit does not fit it.
     pub fn program(&self, read: impl Fn(&str) -> Option<Cow<'static, str>>) -> Option<Program> {
         let planted = self.plant(&read(&self.twin)?).ok()?;
         // Headers are named as in the twin: NVRTC takes a header with two names for two headers.

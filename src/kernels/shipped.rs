@@ -42,8 +42,8 @@ pub fn shipped() -> impl Iterator<Item = (&'static str, Ptx)> {
     MODULES.iter().cloned()
 }
 
-/// Returns the shipped PTX that was made from `program`, if there is any: with exactly its entries, or
-/// with more, since kernels that are loaded one at a time may be shipped together.
+/// Returns the shipped PTX that was made from `program`, if there is any: with exactly its entries,
+/// or with more, since kernels that are loaded one at a time may be shipped together.
 pub fn shipped_as(program: &Program) -> Option<Ptx> {
     let hash = program.hash().to_string();
     let exactly = shipped().map(|(_, ptx)| ptx).find(|ptx| ptx.hash() == Some(&hash));

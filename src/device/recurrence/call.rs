@@ -1,5 +1,5 @@
-//! One pass over arrays on a device, which reads `I` arrays and writes `O`. The forward pass (2 to 1)
-//! and the backward pass (3 to 2) are two instances, which differ in the names of their arrays.
+//! One pass over arrays on a device, which reads `I` arrays and writes `O`. The forward pass (2 to
+//! 1) and the backward pass (3 to 2) are two instances, which differ in the names of their arrays.
 
 use super::{BackwardOptions, ForwardOptions, Shape};
 use crate::device::{Buffer, Storage, Stream};

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use crate::Error;
 use crate::kernels::KernelChoice;
 
-/// The kernel that computes a [`Recurrence`](super::Recurrence): a named one, or the fastest for each
-/// call.
+/// The kernel that computes a [`Recurrence`](super::Recurrence): a named one, or the fastest for
+/// each call.
 ///
 /// ```
 /// use linrec::device::Choice;

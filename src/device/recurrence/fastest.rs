@@ -9,8 +9,8 @@ use crate::device::lock::lock;
 use crate::device::{Device, Storage};
 use crate::kernels::{KernelChoice, Pass, Query};
 
-/// The number of shapes whose kernels are remembered. Then all are forgotten, since in some programs
-/// shapes never repeat.
+/// The number of shapes whose kernels are remembered. Then all are forgotten, since in some
+/// programs shapes never repeat.
 const MAX_SHAPES: usize = 4096;
 
 /// The most static shared memory of a kernel that also takes much dynamic shared memory.
@@ -59,8 +59,8 @@ impl<S: Storage> Fastest<S> {
         lock(&self.kernels).refused.iter().map(|(&choice, error)| (choice, error.clone())).collect()
     }
 
-    /// Returns the kernel for arrays of this shape; `aligned` is true if they begin at multiples of 16
-    /// bytes.
+    /// Returns the kernel for arrays of this shape; `aligned` is true if they begin at multiples of
+    /// 16 bytes.
     pub(super) fn kernel(
         &self,
         pass: Pass,
@@ -110,8 +110,8 @@ impl<S: Storage> Fastest<S> {
         self.load(best(true))
     }
 
-    /// Loads a kernel once. Nothing is locked meanwhile, so two threads may both load it at the same
-    /// time.
+    /// Loads a kernel once. Nothing is locked meanwhile, so two threads may both load it at the
+    /// same time.
     fn load(&self, choice: KernelChoice) -> Result<Arc<OneKernel<S>>, Error> {
         if let Some(kernel) = lock(&self.kernels).loaded.get(&choice) {
             return Ok(kernel.clone());

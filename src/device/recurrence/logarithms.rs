@@ -1,10 +1,11 @@
 //! Coefficients that are given as logarithms: `c = e^a` before a pass, `d_coeffs * c` after it.
 //!
 //! Both passes take the same steps. The coefficients are computed into scratch; arrays of 16 bits
-//! are widened to the type of computation; the pass runs over wide arrays; its results are narrowed,
-//! and the gradient of the coefficients is multiplied by the coefficients. Arrays of the type of
-//! computation are not copied: the pass reads and writes the caller's. `tests/suite/exponential`
-//! tests the kernels, the contract and `tests/suite/device/recurrence.rs` the whole.
+//! are widened to the type of computation; the pass runs over wide arrays; its results are
+//! narrowed, and the gradient of the coefficients is multiplied by the coefficients. Arrays of the
+//! type of computation are not copied: the pass reads and writes the caller's.
+//! `tests/suite/exponential` tests the kernels, the contract and `tests/suite/device/recurrence.rs`
+//! the whole.
 
 use std::any::{Any, TypeId};
 use std::array::from_fn;
@@ -23,9 +24,9 @@ const THREADS: u32 = 256;
 /// The kernels and the scratch that logarithms take. Each is loaded or allocated when it is first
 /// used.
 ///
-/// Coefficients are computed in the type of computation. If arrays are stored in another type, of 16
-/// bits, the whole recurrence is computed in arrays of the wide type, and its results are rounded
-/// once.
+/// Coefficients are computed in the type of computation. If arrays are stored in another type, of
+/// 16 bits, the whole recurrence is computed in arrays of the wide type, and its results are
+/// rounded once.
 #[derive(Debug)]
 pub(super) struct Logarithms<S: Storage> {
     kernels: OnceLock<Kernels>,
@@ -84,8 +85,8 @@ impl<S: Storage> Default for Logarithms<S> {
 }
 
 impl<S: Storage> Logarithms<S> {
-    /// Computes the coefficients, then the pass by `plain`, and then the gradient with respect to the
-    /// logarithms: see [`Recurrence::compute_from_logs`].
+    /// Computes the coefficients, then the pass by `plain`, and then the gradient with respect to
+    /// the logarithms: see [`Recurrence::compute_from_logs`].
     pub(super) fn compute<const I: usize, const O: usize>(
         &self,
         recurrence: &Recurrence<S>,
@@ -216,7 +217,8 @@ impl<'a, S: Storage> Work<'a, S> {
         Ok(coeffs)
     }
 
-    /// Computes the gradient with respect to the logarithms; `d_logs` may be the memory of `d_coeffs`.
+    /// Computes the gradient with respect to the logarithms; `d_logs` may be the memory of
+    /// `d_coeffs`.
     fn d_logs(
         &mut self,
         d_coeffs: &Buffer<S::Accum>,
@@ -269,8 +271,8 @@ impl<'a, S: Storage> Work<'a, S> {
         Ok(())
     }
 
-    /// The error for a type without conversions. Only types of 16 bits are converted, and these have
-    /// them.
+    /// The error for a type without conversions. Only types of 16 bits are converted, and these
+    /// have them.
     fn no_conversion(&self) -> Error {
         let message = format!("{}: no kernel converts {}", self.operation, S::ELEMENT);
         Error::device(self.device.label(), message)

@@ -1,8 +1,9 @@
 //! The project's kernels over arrays on a device.
 //!
-//! [`Recurrence`] is the public type. A call of either pass becomes a [`PassCall`], which is checked
-//! once and then takes one way: [`Logarithms`] first computes coefficients, if they are given as
-//! logarithms; [`Fastest`] looks up the kernel, unless one was named; [`OneKernel`] launches it.
+//! [`Recurrence`] is the public type. A call of either pass becomes a [`PassCall`], which is
+//! checked once and then takes one way: [`Logarithms`] first computes coefficients, if they are
+//! given as logarithms; [`Fastest`] looks up the kernel, unless one was named; [`OneKernel`]
+//! launches it.
 //!
 //! The tests are in `tests/suite/device/recurrence.rs`; the contract (`tests/suite/contract.rs`)
 //! compares the results of every kernel with the reference.
@@ -36,11 +37,11 @@ use one::OneKernel;
 /// `[num_seqs]`, in the type of computation, `S::Accum`.
 ///
 /// The recurrence is computed by one kernel of the [catalogue](crate::kernels), or by the fastest
-/// kernel for each call, as [`Choice`] selects. The fastest kernel is [`KernelChoice::best`] for the
-/// element type, the pass, the shape, and whether all rows are whole 16-byte vectors. It is loaded
-/// at the first call with the shape, and looked up at later calls. Loading may mean compiling, which
-/// takes a second. Different kernels round in different orders, so that results of different shapes
-/// may differ in their last bits.
+/// kernel for each call, as [`Choice`] selects. The fastest kernel is [`KernelChoice::best`] for
+/// the element type, the pass, the shape, and whether all rows are whole 16-byte vectors. It is
+/// loaded at the first call with the shape, and looked up at later calls. Loading may mean
+/// compiling, which takes a second. Different kernels round in different orders, so that results of
+/// different shapes may differ in their last bits.
 ///
 /// On a GPU a kernel that is not shipped is compiled if NVRTC is found
 /// ([`nvrtc`](crate::device::nvrtc)) or has compiled it before. A kernel that cannot be compiled is
@@ -55,8 +56,8 @@ use one::OneKernel;
 /// [cooperative](crate::device::Launch::cooperative), with as many blocks as the device holds;
 /// *once* has a block for each tile, and if there are more blocks than the device holds, each takes
 /// the next tile when it starts. Blocks publish the transitions of their tiles in a workspace (16
-/// bytes for each tile of `f32`, 64 for the widest type), which the recurrence keeps like the arrays
-/// below. A block that spins for too long ends the kernel with an error.
+/// bytes for each tile of `f32`, 64 for the widest type), which the recurrence keeps like the
+/// arrays below. A block that spins for too long ends the kernel with an error.
 ///
 /// # Logarithms
 ///
@@ -64,15 +65,15 @@ use one::OneKernel;
 /// computes `c = e^a` into an array that the recurrence allocates; after a backward pass another
 /// kernel multiplies `d_coeffs` by `c`. A call queues all of them. The exponential consists of
 /// multiply-adds, so that a GPU and the emulator give the same bits, and its error is less than one
-/// unit in the last place. It is exactly 1 for 0 and 0 for -∞, and goes through the subnormal numbers
-/// to 0 and through the largest numbers to ∞. For complex numbers the error is less than three units
-/// of the round-off of `|c|`, for angles of any size. For f32 all arithmetic is in f32, except for
-/// angles, which take f64.
+/// unit in the last place. It is exactly 1 for 0 and 0 for -∞, and goes through the subnormal
+/// numbers to 0 and through the largest numbers to ∞. For complex numbers the error is less than
+/// three units of the round-off of `|c|`, for angles of any size. For f32 all arithmetic is in f32,
+/// except for angles, which take f64.
 ///
 /// Numbers of 16 bits are too coarse for intermediate results: `e^a` near 1 would lose the digits
-/// that `a` has near 0. So the whole recurrence is then computed in `f32`, and each result is rounded
-/// once, which moves five times as many bytes. The kernel is the chosen one for `f32`, with the
-/// limits of that kernel.
+/// that `a` has near 0. So the whole recurrence is then computed in `f32`, and each result is
+/// rounded once, which moves five times as many bytes. The kernel is the chosen one for `f32`, with
+/// the limits of that kernel.
 ///
 /// The arrays (one of the coefficients' shape in the type of computation; with 16 bits three
 /// forward and five backward) are kept for later calls, as long as the recurrence and its clones
@@ -113,13 +114,13 @@ enum Kernels<S> {
 
 impl<S: Storage> Recurrence<S> {
     /// Makes the recurrence by a [`KernelChoice`], which is loaded now, or by the fastest kernels
-    /// ([`Choice::Fastest`]), which are loaded later and shared by clones. On a device that has loaded
-    /// a kernel before, this costs next to nothing.
+    /// ([`Choice::Fastest`]), which are loaded later and shared by clones. On a device that has
+    /// loaded a kernel before, this costs next to nothing.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the chosen kernel is not shipped and cannot be compiled, or if the device
-    /// refuses it.
+    /// [`Error::Device`] if the chosen kernel is not shipped and cannot be compiled, or if the
+    /// device refuses it.
     pub fn new(device: &Device, choice: impl Into<Choice>) -> Result<Recurrence<S>, Error> {
         let choice = choice.into();
         let shipped_only = match choice {
@@ -145,8 +146,8 @@ impl<S: Storage> Recurrence<S> {
         Recurrence::of(device, Choice::Fastest, kernels)
     }
 
-    /// Makes the recurrence from another source, whose entries have the kernel's names, arguments and
-    /// launch. A pass without entries is unsupported.
+    /// Makes the recurrence from another source, whose entries have the kernel's names, arguments
+    /// and launch. A pass without entries is unsupported.
     ///
     /// # Errors
     ///
@@ -204,8 +205,8 @@ impl<S: Storage> Recurrence<S> {
         }
     }
 
-    /// Returns the kernels that would have been the fastest and could not be loaded, with the reasons.
-    /// Shipped kernels took their places.
+    /// Returns the kernels that would have been the fastest and could not be loaded, with the
+    /// reasons. Shipped kernels took their places.
     pub fn refused(&self) -> Vec<(KernelChoice, Error)> {
         match &self.kernels {
             Kernels::One(_) => Vec::new(),

@@ -64,8 +64,8 @@ impl<S: Storage> OneKernel<S> {
         }
     }
 
-    /// Queues a pass with plain coefficients, whose arrays have been checked; alongside the launches
-    /// of other ranks, if there are any.
+    /// Queues a pass with plain coefficients, whose arrays have been checked; alongside the
+    /// launches of other ranks, if there are any.
     pub(super) fn compute<const I: usize, const O: usize>(
         &self,
         call: PassCall<S, I, O>,
@@ -154,8 +154,8 @@ impl<S: Storage> OneKernel<S> {
         Ok(())
     }
 
-    /// Returns a launch for the shape `like`, and how its blocks share sequences; `None` if there is
-    /// nothing to compute.
+    /// Returns a launch for the shape `like`, and how its blocks share sequences; `None` if there
+    /// is nothing to compute.
     fn launch<'a, const I: usize, const O: usize>(
         &self,
         call: &PassCall<S, I, O>,
@@ -221,7 +221,7 @@ pub(in crate::device) struct CoScheduled<'a> {
 /// How the blocks of a launch share sequences.
 struct Sharing {
     shared_out: SharedOut,
-    /// True if blocks take tiles in the order in which they start, since the device does not hold all
-    /// of them at once.
+    /// True if blocks take tiles in the order in which they start, since the device does not hold
+    /// all of them at once.
     deal: bool,
 }

@@ -24,9 +24,9 @@ impl From<(usize, usize)> for Shape {
 pub struct ForwardOptions<'a, A> {
     /// The direction of the recurrence.
     pub direction: Direction,
-    /// True if the coefficients are given as `ln c`. The device computes `c` by multiply-adds, so that
-    /// a GPU and the emulator give the same bits, into an array that belongs to the recurrence: see
-    /// [`Recurrence`](super::Recurrence#logarithms).
+    /// True if the coefficients are given as `ln c`. The device computes `c` by multiply-adds, so
+    /// that a GPU and the emulator give the same bits, into an array that belongs to the
+    /// recurrence: see [`Recurrence`](super::Recurrence#logarithms).
     pub log_coeffs: bool,
     /// The state before the first step, one per sequence; `None` means zero.
     pub initial: Option<&'a Buffer<A>>,
@@ -50,14 +50,14 @@ impl<A> Default for ForwardOptions<'_, A> {
     }
 }
 
-/// The options of [`Recurrence::backward_into`](super::Recurrence::backward_into). Direction, kind of
-/// coefficients and initial state are the same as in the forward pass.
+/// The options of [`Recurrence::backward_into`](super::Recurrence::backward_into). Direction, kind
+/// of coefficients and initial state are the same as in the forward pass.
 #[derive(Debug)]
 pub struct BackwardOptions<'a, A> {
     /// The direction of the recurrence in the forward pass.
     pub direction: Direction,
-    /// True if the coefficients are given as `ln c`; `d_coeffs` is then the gradient with respect to
-    /// `ln c`.
+    /// True if the coefficients are given as `ln c`; `d_coeffs` is then the gradient with respect
+    /// to `ln c`.
     pub log_coeffs: bool,
     /// The state before the first step, one per sequence; `None` means zero.
     pub initial: Option<&'a Buffer<A>>,

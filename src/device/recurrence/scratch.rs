@@ -13,8 +13,8 @@ use crate::device::{Buffer, Device, Stream};
 /// Scratch arrays that are returned and taken again, so that calls of one shape allocate once.
 ///
 /// An array is returned as soon as its last kernel is queued. The next call queues its work after
-/// that kernel: one stream does this by itself, and for several streams the device keeps the order of
-/// work on a buffer.
+/// that kernel: one stream does this by itself, and for several streams the device keeps the order
+/// of work on a buffer.
 #[derive(Debug)]
 pub(in crate::device) struct Pool<A>(Mutex<Vec<Buffer<A>>>);
 
@@ -57,8 +57,8 @@ impl<A> Default for Pool<A> {
 }
 
 impl<A: Pod> Pool<A> {
-    /// Takes an array of `len` elements: a new one, or one with the contents that the last call left.
-    /// If all returned arrays are shorter, they are freed.
+    /// Takes an array of `len` elements: a new one, or one with the contents that the last call
+    /// left. If all returned arrays are shorter, they are freed.
     pub(in crate::device) fn take(
         &self,
         device: &Device,
@@ -72,9 +72,10 @@ impl<A: Pod> Pool<A> {
         Ok(Scratch { part: whole.slice(..len)?, whole: Some((whole, self)) })
     }
 
-    /// Takes an array for a call on this stream. If the stream is a recording, no other call ever uses
-    /// the array, since replays may run between the kernels of any call. If the stream is lent, the
-    /// array is allocated and freed in the stream's order, in a capture of its owner as well.
+    /// Takes an array for a call on this stream. If the stream is a recording, no other call ever
+    /// uses the array, since replays may run between the kernels of any call. If the stream is
+    /// lent, the array is allocated and freed in the stream's order, in a capture of its owner as
+    /// well.
     pub(in crate::device) fn scratch(
         &self,
         device: &Device,

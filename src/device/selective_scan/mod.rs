@@ -1,4 +1,8 @@
 //! Mamba's selective scan on a device, as one kernel.
+//!
+//! `forward` and `backward` have the two passes, `plan` the cut of a shape into blocks and chunks,
+//! `inputs`, `coupling` and `shape` the arrays and their checks. The tests are in
+//! `tests/suite/selective_scan` and `tests/suite/scan_gradients`.
 
 mod backward;
 mod coupling;
@@ -20,7 +24,7 @@ use std::sync::Arc;
 use super::recurrence::scratch::{Contents, Pool, Scratch};
 use super::{Device, Storage, Stream};
 use crate::Error;
-use kernels::Kernels;
+use kernels::ScanKernels;
 
 /// Mamba's selective scan over arrays on a device, fused into one kernel: nothing is expanded in
 /// memory.
@@ -96,39 +100,39 @@ use kernels::Kernels;
 #[derive(Debug, Clone)]
 pub struct SelectiveScan<S> {
     device: Device,
-    kernels: Kernels<S>,
-    /// What calls compute on their way. A clone shares them.
+    kernels: ScanKernels<S>,
+    /// Intermediate results of calls. A clone shares them.
     workspaces: Arc<Pool<f32>>,
 }
 
 impl<S: Storage<Accum = f32>> SelectiveScan<S> {
-    /// The selective scan with one of two exponentials. Kernels are loaded when they are first
-    /// needed; a clone shares what is loaded.
+    /// Makes the selective scan with one of two exponentials. Each kernel is loaded at its first
+    /// call; a clone shares the loaded kernels.
     pub fn new(device: &Device, exponential: Exponential) -> SelectiveScan<S> {
         SelectiveScan {
             device: device.clone(),
-            kernels: Kernels::new(exponential),
+            kernels: ScanKernels::new(exponential),
             workspaces: Arc::default(),
         }
     }
 
-    /// The device that it computes on.
+    /// Returns the device that it computes on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Which exponential it computes with.
+    /// Returns the exponential that it computes with.
     pub fn exponential(&self) -> Exponential {
         self.kernels.exponential()
     }
 
-    /// An array of a call's own, of this length.
+    /// Returns a scratch array of this length.
     fn scratch(&self, len: usize, stream: Option<&Stream>) -> Result<Scratch<'_, f32>, Error> {
         let contents = Contents { name: "workspace", zeros: false };
         self.workspaces.scratch(&self.device, stream, contents, len)
     }
 
-    /// Bits of the kernels' argument `flags`.
+    /// Returns the bits of the kernels' argument `flags` that both passes have.
     fn flags(inputs: &ScanInputs<S>) -> i32 {
         const SOFTPLUS: i32 = 1;
         const VARYING_B: i32 = 2;
@@ -139,6 +143,32 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             (inputs.c.varies(), VARYING_C),
         ];
         flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum()
+    }
+
+    /// Checks that a grid has the blocks of a launch, and a block its shared memory.
+    fn check_launch(
+        &self,
+        operation: &str,
+        shape: ScanShape,
+        blocks: usize,
+        shared_bytes: usize,
+    ) -> Result<(), Error> {
+        let ScanShape { batch, channels, states, .. } = shape;
+        let limits = self.device.attributes();
+        let ([most, ..], most_bytes) = (limits.max_grid, limits.shared_bytes_opt_in);
+        if blocks > most as usize {
+            return Err(self.refused(format!(
+                "{operation}: {channels} channels of {batch} batches take {blocks} blocks, and a grid has \
+                 {most} at most; compute them in parts"
+            )));
+        }
+        if shared_bytes > most_bytes as usize {
+            return Err(self.refused(format!(
+                "{operation}: {states} states take {shared_bytes} bytes of shared memory, and a block has \
+                 {most_bytes} at most"
+            )));
+        }
+        Ok(())
     }
 
     fn refused(&self, message: String) -> Error {
