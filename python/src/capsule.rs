@@ -80,10 +80,7 @@ pub fn read(name: &'static str, capsule: Capsule) -> PyResult<Array> {
 }
 
 /// Returns the array in a capsule, if there is one.
-pub fn read_optional(
-    name: &'static str,
-    capsule: Option<Capsule>,
-) -> PyResult<Option<Array>> {
+pub fn read_optional(name: &'static str, capsule: Option<Capsule>) -> PyResult<Option<Array>> {
     capsule.map(|capsule| read(name, capsule)).transpose()
 }
 

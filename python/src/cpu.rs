@@ -13,9 +13,7 @@ use crate::{failure, pool};
 
 /// Computes a pass whose arrays have been checked: their types, and that results do not overlap
 /// other arrays.
-pub fn compute<K: Kind<I, O>, const I: usize, const O: usize>(
-    pass: Pass<K, I, O>,
-) -> PyResult<()> {
+pub fn compute<K: Kind<I, O>, const I: usize, const O: usize>(pass: Pass<K, I, O>) -> PyResult<()> {
     match pass.inputs[0].dtype {
         Dtype::F32 => compute_in::<f32, K, I, O>(pass),
         Dtype::F64 => compute_in::<f64, K, I, O>(pass),

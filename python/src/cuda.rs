@@ -7,9 +7,7 @@ use std::env;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linrec::device::{
-    Buffer, Choice, Device, Job, Recurrence, Shape, Storage, Stream, dispatch,
-};
+use linrec::device::{Buffer, Choice, Device, Job, Recurrence, Shape, Storage, Stream, dispatch};
 use pyo3::PyResult;
 
 use crate::array::{Array, Dtype};
@@ -80,10 +78,9 @@ impl Lent {
     /// An array of the caller, whose rows follow one another.
     pub fn buffer<S: Storage>(&self, array: &Array) -> PyResult<Buffer<S>> {
         let address = array.address()?;
-        // SAFETY: (1) the array's owner says that its elements are there, and keeps them until the
-        // call returns, and then until the stream's work so far is over: whoever works on a stream
-        // frees in its order; (2) and (3) the caller orders on the stream what else reads and
-        // writes there.
+        // SAFETY: (1) the array's owner keeps its elements until the call returns, and then until
+        // the stream's work so far is done: memory used on a stream is freed in its order; (2) and
+        // (3) the caller orders everything else that reads and writes there on the stream.
         unsafe { self.device.lent_buffer(address, array.len()) }.map_err(exception)
     }
 

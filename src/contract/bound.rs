@@ -7,7 +7,8 @@ use crate::reference::{self, Rounding};
 use crate::{Element, Error, Gradients, Options, Outputs};
 
 // ANCHOR: error_bound
-/// The largest errors that an engine may make, result by result, beside [`crate::reference`].
+/// The largest errors that an engine may make, result by result, compared with
+/// [`crate::reference`].
 ///
 /// [`Domain`] implements it: its bound holds for every engine that multiplies and adds. An engine
 /// whose errors depend on the data in another way brings its own bound, by which

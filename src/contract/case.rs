@@ -1,4 +1,10 @@
 //! The table of cases, and the data of each case.
+//!
+//! A case is a shape, a direction, and the kind of its data. [`cases`] combines the lengths at
+//! which engines go wrong with every kind of coefficients, and then varies layout, logarithms and
+//! sparsity one at a time, so that a failure points at its cause. [`Case::data`] draws the arrays
+//! from a seed that depends on the shape alone. `tests/suite/mistakes.rs` tests that wrong engines
+//! fail.
 
 use std::fmt;
 

@@ -54,7 +54,7 @@ pub fn run<T: Element>(engine: &dyn Engine<T>, domain: &Domain) -> Report {
 /// Runs every case of the table that is in the engine's domain, [`Domain::cases`], and judges the
 /// results by `bound`.
 ///
-/// This is for an engine with a bound of its own. The domain decides which cases are run, and
+/// This is for an engine that brings its own bound. The domain decides which cases are run, and
 /// whether gradients and the last output are compared; its `levels` and `exp_ulps` are not used.
 pub fn run_within<T: Element>(
     engine: &dyn Engine<T>,
@@ -115,7 +115,7 @@ pub fn check<T: Element>(
     check_within(engine, domain, domain, case)
 }
 
-/// Runs one case of an engine with a bound of its own; returns the largest error in units of
+/// Runs one case of an engine that brings its own bound; returns the largest error in units of
 /// `bound`, or a sentence about what went wrong.
 pub fn check_within<T: Element>(
     engine: &dyn Engine<T>,

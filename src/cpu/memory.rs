@@ -30,7 +30,7 @@ fn mapped<'a, T: Element>(view: ArrayView2<T>, map: impl Fn(T) -> T) -> CowArray
     copy.into()
 }
 
-/// How results are written.
+/// The kind of stores that write results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stores {
     /// In any order, by ordinary stores.
@@ -41,7 +41,7 @@ pub enum Stores {
     Streaming,
 }
 
-/// Where an array of results goes.
+/// The destination of an array of results.
 pub enum Target<'a, T: Element> {
     /// Into the caller's array.
     Array(ArrayViewMut2<'a, T>),
@@ -52,15 +52,9 @@ pub enum Target<'a, T: Element> {
     Stream(Stream<'a, T>),
 }
 
-/// Where the results of some columns of all rows go.
+/// The destination of the results of some columns of all rows.
 pub enum Targets<'r, 'a, T: Element> {
     Memory(ArrayViewMut2<'r, T>),
-    Stream(&'r mut Stream<'a, T>),
-}
-
-/// Where the results of a row go.
-pub enum RowTarget<'r, 'a, T: Element> {
-    Memory(&'r mut [T]),
     Stream(&'r mut Stream<'a, T>),
 }
 
@@ -113,34 +107,26 @@ impl<'a, T: Element> Target<'a, T> {
     }
 }
 
-impl<'a, T: Element> Targets<'_, 'a, T> {
-    /// Returns a row to write to; of a stream (if `STREAMS`) the row that the walk meets next.
+impl<T: Element> Targets<'_, '_, T> {
+    /// Returns where to write the results of some columns of a row. A stream (if `STREAMS`) takes
+    /// them in the order of the walk.
     #[inline(always)]
-    pub fn row<const STREAMS: bool>(&mut self, index: usize) -> RowTarget<'_, 'a, T> {
-        let row = match self {
-            Targets::Memory(array) => array.row_mut(index).into_slice(),
-            Targets::Stream(stream) if STREAMS => return RowTarget::Stream(stream),
-            Targets::Stream(_) => None,
-        };
-        RowTarget::Memory(row.unwrap_or_default())
-    }
-}
-
-impl<T: Element> RowTarget<'_, '_, T> {
-    /// Returns where to write the results of some columns; a stream takes them in the order of the
-    /// walk.
-    #[inline(always)]
-    pub fn columns(&mut self, columns: Range<usize>) -> &mut [T] {
+    pub fn slot<const STREAMS: bool>(&mut self, row: usize, columns: Range<usize>) -> &mut [T] {
         match self {
-            RowTarget::Memory(row) => &mut row[columns],
-            RowTarget::Stream(stream) => stream.slot(columns.len()),
+            Targets::Memory(array) => {
+                &mut array.row_mut(row).into_slice().unwrap_or_default()[columns]
+            }
+            Targets::Stream(stream) if STREAMS => stream.slot(columns.len()),
+            Targets::Stream(_) => &mut [],
         }
     }
 
     /// Passes on the results that were written there.
     #[inline(always)]
-    pub fn send<const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
-        if let RowTarget::Stream(stream) = self {
+    pub fn send<const STREAMS: bool, const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
+        if let Targets::Stream(stream) = self
+            && STREAMS
+        {
             stream.send::<W, L>(lanes);
         }
     }

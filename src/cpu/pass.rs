@@ -10,7 +10,7 @@
 //!   so that threads share it.
 //! - [`Tile`]: the same in contiguous rows, with plain coefficients.
 //! - [`TileRows`]: all or some of the tile's columns.
-//! - [`TileRow`]: slices of one row, which are what [`scan`] takes.
+//! - [`TileRow`]: slices of one row, of which [`scan`] takes pieces.
 //!
 //! The tests are in `tests/suite`: `cpu.rs` and `streaming.rs`.
 
@@ -21,8 +21,8 @@ use std::ops::Range;
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
 use super::lanes::{Job, Lanes};
-use super::memory::{RowTarget, Stores, Target, Targets, contiguous, exponentials, is_contiguous};
-use super::scan::{self, Backward, COEFFS, Formula, Forward, Piece};
+use super::memory::{Stores, Target, Targets, contiguous, exponentials, is_contiguous};
+use super::scan::{self, Backward, COEFFS, Formula, Forward, Piece, empty};
 use super::simd::Simd;
 use super::stream;
 use crate::{Direction, Element, Options};
@@ -204,72 +204,64 @@ pub struct TileRows<'r, 'a, T: Element, F, const I: usize, const O: usize> {
     formula: PhantomData<F>,
 }
 
-impl<'a, T, F, const I: usize, const O: usize> TileRows<'_, 'a, T, F, I, O>
+impl<T, F, const I: usize, const O: usize> TileRows<'_, '_, T, F, I, O>
 where
     T: Element,
     F: Formula<I, O>,
 {
-    /// A row; `STREAMS` where it was loaded to stream.
-    #[inline(always)]
-    fn row<const STREAMS: bool>(&mut self, index: usize) -> TileRow<'_, 'a, T, F, I, O> {
-        TileRow {
-            log_coeffs: self.log_coeffs,
-            inputs: self.inputs.each_ref().map(|array| row(array, index)),
-            results: self.results.each_mut().map(|targets| targets.row::<STREAMS>(index)),
-            state: if F::IS_GRADIENT { self.states[index] } else { T::zero() },
-            formula: PhantomData,
-        }
-    }
-}
-
-/// A row of a tile, all of whose rows are contiguous.
-#[inline(always)]
-fn row<'a, T>(array: &'a ArrayView2<'_, T>, index: usize) -> &'a [T] {
-    array.row(index).to_slice().unwrap_or_default()
-}
-
-/// What a scan reads and writes along a row.
-struct TileRow<'r, 'a, T: Element, F, const I: usize, const O: usize> {
-    log_coeffs: bool,
-    inputs: [&'r [T]; I],
-    results: [RowTarget<'r, 'a, T>; O],
-    state: T,
-    formula: PhantomData<F>,
-}
-
-impl<T, F, const I: usize, const O: usize> TileRow<'_, '_, T, F, I, O>
-where
-    T: Element,
-    F: Formula<I, O>,
-{
-    /// [Scans](TileRow::scan) all columns; where results stream, step by step.
+    /// Walks all columns of a row from the carry before them; returns the carry after them.
     #[inline(always)]
     fn walk<const W: usize, L: Lanes<T, W>, const REVERSE: bool, const STREAMS: bool>(
         &mut self,
         lanes: L,
+        row: usize,
         mut carry: T,
     ) -> T {
-        let mut rest = 0..self.inputs[0].len();
-        if !STREAMS {
-            return self.scan::<W, L, REVERSE>(lanes, rest, carry);
+        // Without `map`, which is not always inlined: short rows have no time for calls.
+        let mut inputs: [&[T]; I] = [&[]; I];
+        for (input, array) in inputs.iter_mut().zip(&self.inputs) {
+            // All rows are contiguous.
+            *input = array.row(row).to_slice().unwrap_or_default();
         }
+        let state = if F::IS_GRADIENT { self.states[row] } else { T::zero() };
+        let row = TileRow { log_coeffs: self.log_coeffs, row, inputs, state };
+        let mut rest = 0..inputs[0].len();
+        if !STREAMS {
+            return row.scan::<F, W, L, REVERSE, STREAMS, O>(lanes, &mut self.results, rest, carry);
+        }
+        // Where results stream, step by step.
         while !rest.is_empty() {
             let step;
             (step, rest) = first(REVERSE, rest, stream::step::<T>(O));
-            stream::fetch::<T, I, REVERSE>(self.inputs, &step);
-            carry = self.scan::<W, L, REVERSE>(lanes, step, carry);
+            stream::fetch::<T, I, REVERSE>(inputs, &step);
+            carry = row.scan::<F, W, L, REVERSE, STREAMS, O>(lanes, &mut self.results, step, carry);
         }
         carry
     }
+}
 
+/// The arrays of a row that a scan reads.
+struct TileRow<'r, T, const I: usize> {
+    log_coeffs: bool,
+    row: usize,
+    inputs: [&'r [T]; I],
+    state: T,
+}
+
+impl<T: Element, const I: usize> TileRow<'_, T, I> {
     /// Computes some columns from the carry before them; returns the carry after them.
     #[inline(always)]
-    fn scan<const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
-        &mut self,
+    fn scan<F, const W: usize, L, const REVERSE: bool, const STREAMS: bool, const O: usize>(
+        &self,
         lanes: L,
+        results: &mut [Targets<T>; O],
         columns: Range<usize>,
         carry: T,
-    ) -> T {
+    ) -> T
+    where
+        F: Formula<I, O>,
+        L: Lanes<T, W>,
+    {
         // The state before the columns in the direction of the recurrence, which is opposite to the
         // walk's.
         let outputs = self.inputs[I - 1];
@@ -278,15 +270,21 @@ where
             true if REVERSE => outputs[..columns.start].last(),
             true => outputs[columns.end..].first(),
         };
-        let piece = Piece {
-            inputs: self.inputs.map(|row| &row[columns.clone()]),
+        let mut piece = Piece {
+            inputs: [&[][..]; I],
             state: state.copied().unwrap_or(self.state),
-            results: self.results.each_mut().map(|row| row.columns(columns.clone())),
+            results: empty(),
             log_coeffs: self.log_coeffs,
         };
+        for (part, row) in piece.inputs.iter_mut().zip(&self.inputs) {
+            *part = &row[columns.clone()];
+        }
+        for (part, targets) in piece.results.iter_mut().zip(&mut *results) {
+            *part = targets.slot::<STREAMS>(self.row, columns.clone());
+        }
         let carry = scan::scan::<T, F, W, L, REVERSE, I, O>(lanes, piece, carry);
-        for row in &mut self.results {
-            row.send::<W, L>(lanes);
+        for targets in results {
+            targets.send::<STREAMS, W, L>(lanes);
         }
         carry
     }
@@ -294,8 +292,8 @@ where
 
 /// Scans rows; `carries` holds the carries before the rows, and then those after them.
 ///
-/// This alone is compiled for every instruction set: what deals out rows, cuts tiles and copies
-/// them is compiled once.
+/// Only this is compiled for every instruction set. The code that deals out rows, cuts tiles and
+/// copies them is compiled once.
 pub fn scan_rows<T, F, const I: usize, const O: usize>(
     simd: Simd,
     streams: bool,
@@ -351,7 +349,7 @@ where
         for i in 0..height {
             let row = if REVERSE { height - 1 - i } else { i };
             let carry = &mut carries[row];
-            *carry = rows.row::<STREAMS>(row).walk::<W, L, REVERSE, STREAMS>(lanes, *carry);
+            *carry = rows.walk::<W, L, REVERSE, STREAMS>(lanes, row, *carry);
         }
     }
 }

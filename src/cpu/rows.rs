@@ -18,8 +18,8 @@ const STREAMED_GRAIN: usize = 1 << 18;
 /// Rows of fewer bytes do not stream unless they adjoin: they have few whole cache lines.
 const MIN_STREAMED_BYTES: usize = 1 << 10;
 
-/// Where rows must be copied to be contiguous, this many rows and columns are copied at a time: a
-/// tile that stays in the nearest cache, and that uses whole cache lines even of columns.
+/// The rows and columns that are copied at a time, if rows are not contiguous: a tile that stays in
+/// the nearest cache, and uses whole cache lines even of columns.
 const COPIED_ROWS: usize = 16;
 const COPIED_COLUMNS: usize = 256;
 

@@ -9,6 +9,7 @@
 //! `REVERSE` is the direction of the walk: down the array, from its last element to its first.
 
 use std::array::from_fn;
+use std::{mem, slice};
 
 use super::lanes::{Lanes, Pair};
 use crate::Element;
@@ -16,26 +17,35 @@ use crate::Element;
 /// The position of the coefficients among the inputs of either pass.
 pub const COEFFS: usize = 1;
 
-/// What a scan reads and writes along a piece of a row (`A` = `[T]`) or in one vector (`[T; W]`).
-pub struct Piece<'a, T, A: ?Sized, const I: usize, const O: usize> {
-    pub inputs: [&'a A; I],
+/// The arrays of a piece of a row, as elements (`A` = `T`) or as whole vectors (`[T; W]`).
+pub struct Piece<'a, T, A, const I: usize, const O: usize> {
+    pub inputs: [&'a [A]; I],
     /// For the backward pass: the state before the piece, in the direction of the recurrence.
     pub state: T,
-    pub results: [&'a mut A; O],
+    pub results: [&'a mut [A]; O],
     /// True if the gradient is wanted with respect to the logarithms of the coefficients.
     pub log_coeffs: bool,
 }
 
-/// What a pass that reads `I` arrays and writes `O` computes.
+/// Empty slices, to be replaced.
+#[inline(always)]
+pub fn empty<'a, A, const N: usize>() -> [&'a mut [A]; N] {
+    from_fn(|_| Default::default())
+}
+
+/// The computation of a pass that reads `I` arrays and writes `O`.
 pub trait Formula<const I: usize, const O: usize>: Send {
     /// True for the gradient. It walks against the recurrence, and its last input are the outputs,
     /// which it needs one step later than everything else.
     const IS_GRADIENT: bool;
 
-    /// Computes a vector of steps from the carry before it; returns the carry after it.
+    /// Computes the vector number `at` of a piece from the carry before it; returns the carry after
+    /// it. `state` is the state before the vector.
     fn vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         lanes: L,
-        vector: Piece<T, [T; W], I, O>,
+        vectors: &mut Piece<T, [T; W], I, O>,
+        at: usize,
+        state: T,
         carry: L::Vector,
     ) -> L::Vector;
 }
@@ -44,7 +54,7 @@ pub trait Formula<const I: usize, const O: usize>: Send {
 #[inline(always)]
 pub fn scan<T, F, const W: usize, L, const REVERSE: bool, const I: usize, const O: usize>(
     lanes: L,
-    piece: Piece<T, [T], I, O>,
+    piece: Piece<T, T, I, O>,
     carry: T,
 ) -> T
 where
@@ -52,55 +62,39 @@ where
     F: Formula<I, O>,
     L: Lanes<T, W>,
 {
-    let Piece { state, log_coeffs, .. } = piece;
-    let inputs = piece.inputs.map(|array| array.as_chunks::<W>());
-    let mut results = piece.results.map(|array| array.as_chunks_mut::<W>());
-    let mut full = inputs[0].0.len();
-    for (vectors, _) in &inputs {
-        full = full.min(vectors.len());
+    let Piece { inputs, state, mut results, log_coeffs } = piece;
+    let mut vectors = Piece { inputs: [&[][..]; I], state, results: empty(), log_coeffs };
+    let mut tail = Piece { inputs: [&[][..]; I], state, results: empty(), log_coeffs };
+    let mut full = usize::MAX;
+    for (i, array) in inputs.iter().enumerate() {
+        (vectors.inputs[i], tail.inputs[i]) = array.as_chunks::<W>();
+        full = full.min(vectors.inputs[i].len());
     }
-    for (vectors, _) in &results {
-        full = full.min(vectors.len());
+    for (i, array) in results.iter_mut().enumerate() {
+        (vectors.results[i], tail.results[i]) = mem::take(array).as_chunks_mut::<W>();
+        full = full.min(vectors.results[i].len());
     }
-    let (outputs, outputs_tail) = inputs[I - 1];
-    // The state before the tail, and the state before the last vector of a walk up.
-    let tail_state = if REVERSE && full > 0 { outputs[full - 1][W - 1] } else { state };
-    let end = outputs_tail.first().copied().unwrap_or(state);
+    let outputs = vectors.inputs[I - 1];
+    // The state before the last vector of a walk up.
+    let end = tail.inputs[I - 1].first().copied().unwrap_or(state);
 
     let mut carry = lanes.splat(carry);
     if REVERSE {
-        let tail = Piece {
-            inputs: inputs.map(|(_, tail)| tail),
-            state: tail_state,
-            results: results.each_mut().map(|(_, tail)| &mut **tail),
-            log_coeffs,
-        };
-        carry = scan_tail::<T, F, W, L, REVERSE, I, O>(lanes, tail, carry);
+        tail.state = if full > 0 { outputs[full - 1][W - 1] } else { state };
+        carry = scan_tail::<T, F, W, L, REVERSE, I, O>(lanes, &mut tail, carry);
     }
     let mut places = 0..full;
-    while let Some(i) = if REVERSE { places.next_back() } else { places.next() } {
+    while let Some(at) = if REVERSE { places.next_back() } else { places.next() } {
         let state = match REVERSE {
-            true if i > 0 => outputs[i - 1][W - 1],
+            true if at > 0 => outputs[at - 1][W - 1],
             true => state,
-            false if i + 1 < full => outputs[i + 1][0],
+            false if at + 1 < full => outputs[at + 1][0],
             false => end,
         };
-        let vector = Piece {
-            inputs: inputs.map(|(vectors, _)| &vectors[i]),
-            state,
-            results: results.each_mut().map(|(vectors, _)| &mut vectors[i]),
-            log_coeffs,
-        };
-        carry = F::vector::<T, W, L, REVERSE>(lanes, vector, carry);
+        carry = F::vector::<T, W, L, REVERSE>(lanes, &mut vectors, at, state, carry);
     }
     if !REVERSE {
-        let tail = Piece {
-            inputs: inputs.map(|(_, tail)| tail),
-            state,
-            results: results.map(|(_, tail)| tail),
-            log_coeffs,
-        };
-        carry = scan_tail::<T, F, W, L, REVERSE, I, O>(lanes, tail, carry);
+        carry = scan_tail::<T, F, W, L, REVERSE, I, O>(lanes, &mut tail, carry);
     }
     lane(lanes, carry)
 }
@@ -109,7 +103,7 @@ where
 #[inline(always)]
 fn scan_tail<T, F, const W: usize, L, const REVERSE: bool, const I: usize, const O: usize>(
     lanes: L,
-    tail: Piece<T, [T], I, O>,
+    tail: &mut Piece<T, T, I, O>,
     carry: L::Vector,
 ) -> L::Vector
 where
@@ -117,22 +111,24 @@ where
     F: Formula<I, O>,
     L: Lanes<T, W>,
 {
+    let Piece { state, log_coeffs, .. } = *tail;
     let len = tail.inputs[0].len();
     if len == 0 {
         return carry;
     }
     // Walking up, the recurrence comes down: the state before the tail is past its end.
-    let neutral = [T::zero(), T::one(), tail.state];
-    let inputs: [[T; W]; I] = from_fn(|i| pad(tail.inputs[i], neutral[i]));
-    let mut results = [[T::zero(); W]; O];
-    let vector = Piece {
-        inputs: inputs.each_ref(),
-        state: tail.state,
-        results: results.each_mut(),
-        log_coeffs: tail.log_coeffs,
-    };
-    let carry = F::vector::<T, W, L, REVERSE>(lanes, vector, carry);
-    for (to, from) in tail.results.into_iter().zip(&results) {
+    let neutral = [T::zero(), T::one(), state];
+    let (mut inputs, mut results) = ([[T::zero(); W]; I], [[T::zero(); W]; O]);
+    let mut vector = Piece { inputs: [&[][..]; I], state, results: empty(), log_coeffs };
+    for (i, padded) in inputs.iter_mut().enumerate() {
+        *padded = pad(tail.inputs[i], neutral[i]);
+        vector.inputs[i] = slice::from_ref(padded);
+    }
+    for (to, from) in vector.results.iter_mut().zip(&mut results) {
+        *to = slice::from_mut(from);
+    }
+    let carry = F::vector::<T, W, L, REVERSE>(lanes, &mut vector, 0, state, carry);
+    for (to, from) in tail.results.iter_mut().zip(&results) {
         to.copy_from_slice(&from[..to.len()]);
     }
     // The state after the neutral steps was combined in another order, and must have the bits of
@@ -149,13 +145,15 @@ impl Formula<2, 1> for Forward {
     #[inline(always)]
     fn vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         lanes: L,
-        vector: Piece<T, [T; W], 2, 1>,
+        vectors: &mut Piece<T, [T; W], 2, 1>,
+        at: usize,
+        _state: T,
         carry: L::Vector,
     ) -> L::Vector {
-        let [inputs, coeffs] = vector.inputs.map(|array| lanes.load(array));
+        let Piece { inputs: [inputs, coeffs], results: [outputs], .. } = vectors;
+        let (inputs, coeffs) = (lanes.load(&inputs[at]), lanes.load(&coeffs[at]));
         let local = local_scan::<T, W, L, REVERSE>(lanes, (inputs, coeffs));
-        let [outputs] = vector.results;
-        lanes.store(lanes.mul_add(carry, local.1, local.0), outputs);
+        lanes.store(lanes.mul_add(carry, local.1, local.0), &mut outputs[at]);
         let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
         lanes.mul_add(carry, coeff, output)
     }
@@ -176,23 +174,26 @@ impl Formula<3, 2> for Backward {
     #[inline(always)]
     fn vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         lanes: L,
-        vector: Piece<T, [T; W], 3, 2>,
+        vectors: &mut Piece<T, [T; W], 3, 2>,
+        at: usize,
+        state: T,
         carry: L::Vector,
     ) -> L::Vector {
-        let [d_outputs, coeffs, outputs] = vector.inputs.map(|array| lanes.load(array));
-        let [to_d_inputs, to_d_coeffs] = vector.results;
-        let coeffs = lanes.conj(coeffs);
+        let Piece { inputs: [d_outputs, coeffs, outputs], results, log_coeffs, .. } = vectors;
+        let [to_d_inputs, to_d_coeffs] = results;
+        let (d_outputs, outputs) = (lanes.load(&d_outputs[at]), lanes.load(&outputs[at]));
+        let coeffs = lanes.conj(lanes.load(&coeffs[at]));
         let local = local_scan::<T, W, L, REVERSE>(lanes, (lanes.mul(coeffs, d_outputs), coeffs));
         let flows = lanes.mul_add(carry, local.1, local.0);
-        let (outputs, state) = (lanes.conj(outputs), lanes.conj(lanes.splat(vector.state)));
+        let (outputs, state) = (lanes.conj(outputs), lanes.conj(lanes.splat(state)));
         // The outputs come from the other side: the recurrence is walked against.
         let before =
             if REVERSE { lanes.up::<1>(outputs, state) } else { lanes.down::<1>(outputs, state) };
         let d_inputs = lanes.add(d_outputs, previous::<T, W, L, REVERSE>(lanes, flows, carry));
         let d_coeffs = lanes.mul(d_inputs, before);
-        lanes.store(d_inputs, to_d_inputs);
-        let d_coeffs = if vector.log_coeffs { lanes.mul(d_coeffs, coeffs) } else { d_coeffs };
-        lanes.store(d_coeffs, to_d_coeffs);
+        lanes.store(d_inputs, &mut to_d_inputs[at]);
+        let d_coeffs = if *log_coeffs { lanes.mul(d_coeffs, coeffs) } else { d_coeffs };
+        lanes.store(d_coeffs, &mut to_d_coeffs[at]);
         let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
         lanes.mul_add(carry, coeff, output)
     }

@@ -1,4 +1,4 @@
-//! How far a correct engine's results may be from the reference: a bound derived from rounding.
+//! The distance of a correct engine's results from the reference: a bound derived from rounding.
 //!
 //! Every output is a sum of terms, `y_l = Σ_k c_{k+1} ⋯ c_l x_k`, and in floating point every
 //! operation multiplies what it computes by some `1 + μ` with `|μ| ≤ ε`, the unit round-off. A term
@@ -6,7 +6,8 @@
 //! engine that combines partial results in a tree at most as many, plus the `d` additions at the
 //! levels of the tree. So its relative error is at most `(m (l − k) + 2 + d) ε`, with `m` the
 //! roundings of one product and one addition. Summed over the terms with absolute values, that is
-//! itself a linear recurrence, and [`Bound`] walks it beside the recurrence on absolute values:
+//! itself a linear recurrence, and [`Bound`] walks it together with the recurrence on absolute
+//! values:
 //!
 //! ```text
 //! ŷ_l = |c_l| ŷ_{l-1} + |x_l|

@@ -1,4 +1,4 @@
-//! The reference: the loop in double precision, and how far from it an engine may be.
+//! The reference: the loop in double precision, and a bound on the distance of an engine from it.
 //!
 //! [`forward`] and [`backward`] are the plain sequential loop in `f64` (or `Complex<f64>`).
 //! [`forward_bound`] and [`backward_bound`] give, for every single result, the largest error that

@@ -218,7 +218,7 @@ pub(in crate::device) struct CoScheduled<'a> {
     pub(in crate::device) queue: Queue<'a>,
 }
 
-/// How the blocks of a launch share sequences.
+/// The way in which the blocks of a launch share sequences.
 struct Sharing {
     shared_out: SharedOut,
     /// True if blocks take tiles in the order in which they start, since the device does not hold

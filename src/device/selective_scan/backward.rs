@@ -120,7 +120,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     ///
     /// As [`SelectiveScan::forward_into`]; [`Error::Unsupported`] for a gradient with respect to a
     /// `z` that is not there, or with respect to a `B` or `C` of the other kind, or for
-    /// `checkpoints` that are read in vectors, those of a multiple of 4 states, and begin at no
+    /// `checkpoints` that are read in vectors (for a multiple of 4 states) and begin at no
     /// multiple of 16 bytes; [`Error::Device`] if there is no memory for the workspace, which later
     /// calls reuse.
     pub fn backward_into(

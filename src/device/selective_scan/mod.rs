@@ -29,7 +29,7 @@ use kernels::ScanKernels;
 /// Mamba's selective scan over arrays on a device, fused into one kernel: nothing is expanded in
 /// memory.
 ///
-/// For each batch, channel `c` and state `n`, with `B` and `C` those of the channel's group,
+/// For each batch, channel `c` and state `n`, with `B` and `C` of the channel's group,
 ///
 /// ```text
 /// d_t   = softplus(delta_t + delta_bias_c)
@@ -42,35 +42,34 @@ use kernels::ScanKernels;
 /// and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", 2023), `B` and `C`
 /// varying or constant ([`ScanCoupling`]): `h_t` is the recurrence of this library with the
 /// coefficients `exp(d_t A)`. Without `delta_bias`, `softplus`, `D` or `z` its part is left out.
-/// Two more are possible: states to begin with, and restarts, by which a row holds several
-/// sequences. `delta` is a time and `A` a rate, in any unit of time that both have; everything else
-/// is without one.
+/// Initial states and restarts, by which a row holds several sequences, are further options.
+/// `delta` is a time and `A` a rate, in the same unit of time; everything else has no unit.
 ///
-/// [`ScanInputs`] and [`ScanForwardOptions`] say the shape of each array. All are contiguous, the
-/// axis of time is the last one, and arrays may begin anywhere (but for the checkpoints of a
-/// backward pass with a multiple of 4 states: at a multiple of 16 bytes); where rows begin at
-/// multiples of 16 bytes they are moved in whole vectors. Arrays with an axis of time are of type
-/// `S`: `f32`, bf16 or f16. All others are `f32`, and so is all that is computed.
+/// [`ScanInputs`] and [`ScanForwardOptions`] document the shape of each array. All are contiguous,
+/// and the axis of time is the last one. Arrays may begin anywhere, except that the checkpoints of
+/// a backward pass with a multiple of 4 states begin at a multiple of 16 bytes. Rows that begin at
+/// multiples of 16 bytes are moved in whole vectors. Arrays with an axis of time are of type `S`:
+/// `f32`, bf16 or f16. All others are `f32`, and so is all that is computed.
 ///
 /// # Precision
 ///
-/// Numbers are computed in `f32` and rounded to `S` once. An exponential of a given argument is off
-/// by two units in the last place at most, and what is below the smallest normal number may count
-/// as zero. Decays near one keep all their digits: `exp(0)` is 1.
+/// Numbers are computed in `f32` and rounded to `S` once. The error of an exponential of a given
+/// argument is at most two units in the last place, and results below the smallest normal number
+/// may become zero. Decays near one keep all their digits: `exp(0)` is 1.
 ///
-/// # What can be reproduced
+/// # Reproducible results
 ///
 /// Each state is walked from the first step to the last, and the sum over the states is taken in
 /// one order for each number of states. Where few channels would leave much of a device idle, long
-/// sequences are cut into chunks of time, by a rule that knows the shape alone
-/// ([`ScanForwardOptions::chunks`], [`ScanBackwardOptions::chunks`]): the state that a chunk begins
-/// with comes from the ends of those before it. So results do not depend on the number of blocks,
-/// and on one device they have the same bits from run to run. [`Exponential::Exact`] gives these
-/// bits on every device, the emulator included. The decays of [`Exponential::Fast`], its softplus
-/// and its gate are made with the GPU's own instructions, whose last bits NVIDIA does not define:
-/// they may differ between generations of GPUs. The emulator has those that were measured on
-/// compute capability 9.0, and gives the results of these GPUs. The two exponentials also differ
-/// from each other.
+/// sequences are cut into chunks of time, by a rule that depends on the shape alone
+/// ([`ScanForwardOptions::chunks`], [`ScanBackwardOptions::chunks`]): the first state of a chunk is
+/// computed from the ends of the chunks before it. So results do not depend on the number of
+/// blocks, and on one device they have the same bits from run to run. [`Exponential::Exact`] gives
+/// these bits on every device, the emulator included. [`Exponential::Fast`] computes decays,
+/// softplus and gate with the GPU's own instructions, whose last bits NVIDIA does not define: they
+/// may differ between generations of GPUs. The emulator has the bits that were measured on compute
+/// capability 9.0, and gives the results of these GPUs. The two exponentials also differ from each
+/// other.
 ///
 /// ```
 /// use linrec::device::{Device, Exponential, ScanCoupling, ScanInputs, ScanShape, SelectiveScan};

@@ -61,7 +61,7 @@ trait Family: fmt::Debug {
     fn spelled(&self) -> String;
 
     /// Returns the name of the PTX file after the family's name: the options of the compilation,
-    /// without those of the launch.
+    /// without the options of the launch.
     fn compiled(&self) -> String {
         format!("-{}", self.spelled().replace(':', "-"))
     }

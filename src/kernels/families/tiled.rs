@@ -166,7 +166,7 @@ macro_rules! tiled_family {
     ) => {
         $(#[$about])*
         ///
-        /// The names are those of the template parameters `kMaxElemsPerThread`,
+        /// The fields have the names of the template parameters `kMaxElemsPerThread`,
         /// `kMaxThreadsPerBlock`, `kMemcode` and `kAlgocode`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $Config {
