@@ -24,9 +24,9 @@ pub trait Interleave<R, const W: usize>: Lanes<R, W> {
 
 /// Vectors of complex numbers, made from vectors of real ones.
 #[derive(Debug, Clone, Copy)]
-pub struct Split<L>(pub L);
+pub struct ComplexLanes<L>(pub L);
 
-impl<R, const W: usize, L> Lanes<Complex<R>, W> for Split<L>
+impl<R, const W: usize, L> Lanes<Complex<R>, W> for ComplexLanes<L>
 where
     R: Copy + num_traits::One + Neg<Output = R>,
     L: Interleave<R, W>,

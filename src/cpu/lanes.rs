@@ -2,8 +2,8 @@
 //!
 //! [`Lanes`] has the operations that a scan needs. Each instruction set implements them in a few
 //! lines ([`avx512`](super::avx512), [`avx2`](super::avx2), [`portable`](super::portable)), and
-//! [`Split`](super::complex::Split) makes vectors of complex numbers from vectors of real ones. A
-//! [`Job`] is code that is compiled once for each instruction set.
+//! [`ComplexLanes`](super::complex::ComplexLanes) makes vectors of complex numbers from vectors of
+//! real ones. A [`LaneJob`] is code that is compiled once for each instruction set.
 
 use super::stream::Fence;
 
@@ -61,7 +61,7 @@ pub type Pair<T, const W: usize, L> = (<L as Lanes<T, W>>::Vector, <L as Lanes<T
 ///
 /// `run` and everything it calls per element must be `#[inline(always)]`: only what is inlined into
 /// the dispatching function is compiled for its instruction set.
-pub trait Job<T> {
+pub trait LaneJob<T> {
     /// The result.
     type Output;
 

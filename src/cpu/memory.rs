@@ -6,7 +6,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip, s};
 
 use super::lanes::Lanes;
 use super::simd::Simd;
-use super::stream::{self, Stream};
+use super::stream::{self, ResultStream};
 use crate::{Direction, Element};
 
 /// True if the elements of each row are consecutive in memory.
@@ -49,20 +49,20 @@ pub enum Target<'a, T: Element> {
     /// complete.
     Copy(ArrayViewMut2<'a, T>, Array2<T>, Stores),
     /// Past the caches.
-    Stream(Stream<'a, T>),
+    Stream(ResultStream<'a, T>),
 }
 
 /// The destination of the results of some columns of all rows.
 pub enum Targets<'r, 'a, T: Element> {
     Memory(ArrayViewMut2<'r, T>),
-    Stream(&'r mut Stream<'a, T>),
+    Stream(&'r mut ResultStream<'a, T>),
 }
 
 impl<'a, T: Element> Target<'a, T> {
     pub fn new(array: ArrayViewMut2<'a, T>, stores: Stores, walk: Direction) -> Self {
         match stores {
             Stores::Streaming if array.is_standard_layout() => {
-                Target::Stream(Stream::new(array.into_slice().unwrap_or_default(), walk))
+                Target::Stream(ResultStream::new(array.into_slice().unwrap_or_default(), walk))
             }
             Stores::Ordinary | Stores::Streaming if is_contiguous(&array.view()) => {
                 Target::Array(array)

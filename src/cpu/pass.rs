@@ -20,7 +20,7 @@ use std::ops::Range;
 
 use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, CowArray, Ix2, s};
 
-use super::lanes::{Job, Lanes};
+use super::lanes::{LaneJob, Lanes};
 use super::memory::{Stores, Target, Targets, contiguous, exponentials, is_contiguous};
 use super::scan::{self, Backward, COEFFS, Formula, Forward, Piece, empty};
 use super::simd::Simd;
@@ -319,7 +319,7 @@ struct Scan<R, C, const STREAMS: bool> {
     carries: C,
 }
 
-impl<T, F, const I: usize, const O: usize, const STREAMS: bool> Job<T>
+impl<T, F, const I: usize, const O: usize, const STREAMS: bool> LaneJob<T>
     for Scan<TileRows<'_, '_, T, F, I, O>, ArrayViewMut1<'_, T>, STREAMS>
 where
     T: Element,

@@ -13,7 +13,7 @@
 use rayon::prelude::*;
 
 use super::Cpu;
-use super::lanes::{Job, Lanes};
+use super::lanes::{LaneJob, Lanes};
 use super::stream::{Fence, before_first_line};
 use crate::Element;
 
@@ -55,7 +55,7 @@ struct Sum<'a, T> {
     streams: bool,
 }
 
-impl<T: Element> Job<T> for Sum<'_, T> {
+impl<T: Element> LaneJob<T> for Sum<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -91,7 +91,7 @@ struct SumAndProduct<'a, T> {
     streams: bool,
 }
 
-impl<T: Element> Job<T> for SumAndProduct<'_, T> {
+impl<T: Element> LaneJob<T> for SumAndProduct<'_, T> {
     type Output = ();
 
     #[inline(always)]

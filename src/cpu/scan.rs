@@ -80,12 +80,15 @@ where
 
     let mut carry = lanes.splat(carry);
     if REVERSE {
-        tail.state = if full > 0 { outputs[full - 1][W - 1] } else { state };
+        if F::IS_GRADIENT && full > 0 {
+            tail.state = outputs[full - 1][W - 1];
+        }
         carry = scan_tail::<T, F, W, L, REVERSE, I, O>(lanes, &mut tail, carry);
     }
     let mut places = 0..full;
     while let Some(at) = if REVERSE { places.next_back() } else { places.next() } {
         let state = match REVERSE {
+            _ if !F::IS_GRADIENT => state,
             true if at > 0 => outputs[at - 1][W - 1],
             true => state,
             false if at + 1 < full => outputs[at + 1][0],

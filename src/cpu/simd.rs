@@ -6,13 +6,13 @@ use ndarray::ArrayViewMut1;
 use num_complex::Complex;
 
 use super::Cpu;
-use super::lanes::Job;
+use super::lanes::LaneJob;
 use super::pass::{BackwardPass, ForwardPass};
 use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use {
     super::avx512::Avx512,
-    super::complex::Split,
+    super::complex::ComplexLanes,
     super::lanes::Lanes,
     pulp::NullaryFnOnce,
     pulp::x86::{V3, V4},
@@ -72,7 +72,7 @@ impl fmt::Display for Simd {
 #[doc(hidden)]
 pub trait Vectors: Sized {
     /// Runs the job in the lanes of `simd`, or in portable ones where the machine does not have it.
-    fn dispatch<J: Job<Self>>(simd: Simd, job: J) -> J::Output;
+    fn dispatch<J: LaneJob<Self>>(simd: Simd, job: J) -> J::Output;
 
     /// Computes the forward pass; `carries` are the states before and then after each row.
     fn forward(cpu: &Cpu, pass: ForwardPass<Self>, carries: ArrayViewMut1<Self>);
@@ -87,7 +87,7 @@ macro_rules! vectors {
         impl Vectors for $element {
             #[inline]
             #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))]
-            fn dispatch<J: Job<Self>>(simd: Simd, job: J) -> J::Output {
+            fn dispatch<J: LaneJob<Self>>(simd: Simd, job: J) -> J::Output {
                 // The unit tests are compiled separately; `tests/suite` tests the vectors.
                 if cfg!(test) {
                     return job.run::<4, _>(Portable);
@@ -97,14 +97,14 @@ macro_rules! vectors {
                     Simd::Avx512 => {
                         if let Some(token) = V4::try_new() {
                             let lanes = $wrap(Avx512::new(token));
-                            let call = Call::<Self, $avx512, _, _>(job, lanes, PhantomData);
+                            let call = LaneCall::<Self, $avx512, _, _>(job, lanes, PhantomData);
                             return token.vectorize(call);
                         }
                     }
                     Simd::Avx2 => {
                         if let Some(token) = V3::try_new() {
                             let lanes = $wrap(token);
-                            let call = Call::<Self, $avx2, _, _>(job, lanes, PhantomData);
+                            let call = LaneCall::<Self, $avx2, _, _>(job, lanes, PhantomData);
                             return token.vectorize(call);
                         }
                     }
@@ -126,15 +126,15 @@ macro_rules! vectors {
 
 vectors!(f32, std::convert::identity, 8, 16);
 vectors!(f64, std::convert::identity, 4, 8);
-vectors!(Complex<f32>, Split, 8, 16);
-vectors!(Complex<f64>, Split, 4, 8);
+vectors!(Complex<f32>, ComplexLanes, 8, 16);
+vectors!(Complex<f64>, ComplexLanes, 4, 8);
 
 /// A job and its lanes: pulp calls it inside a function that is compiled for the instruction set.
 #[cfg(target_arch = "x86_64")]
-struct Call<T, const W: usize, J, L>(J, L, PhantomData<T>);
+struct LaneCall<T, const W: usize, J, L>(J, L, PhantomData<T>);
 
 #[cfg(target_arch = "x86_64")]
-impl<T, const W: usize, J: Job<T>, L: Lanes<T, W>> NullaryFnOnce for Call<T, W, J, L> {
+impl<T, const W: usize, J: LaneJob<T>, L: Lanes<T, W>> NullaryFnOnce for LaneCall<T, W, J, L> {
     type Output = J::Output;
 
     #[inline(always)]

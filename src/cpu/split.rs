@@ -63,7 +63,7 @@ pub fn pays<T>((num_rows, num_columns): (usize, usize), threads: usize) -> bool 
 }
 
 /// Part of a tile, and its pieces in the order of the walk.
-type Part<'a, T, F, const I: usize, const O: usize> = (Tile<'a, T, F, I, O>, Vec<Range<usize>>);
+type TilePart<'a, T, F, const I: usize, const O: usize> = (Tile<'a, T, F, I, O>, Vec<Range<usize>>);
 
 impl<'a, T, F, const I: usize, const O: usize> Rectangle<'a, T, F, I, O>
 where
@@ -81,7 +81,7 @@ where
     ) {
         let walk = self.walk;
         let tiles = self.tiles(if streams { STREAMED_TILE_BYTES } else { TILE_BYTES });
-        let shared = Shared {
+        let shared = SharedTiles {
             walk,
             initial: carries.view(),
             carries: tiles.iter().map(|_| OnceLock::new()).collect(),
@@ -120,7 +120,7 @@ where
     }
 
     /// The parts of a tile, in the order of the walk.
-    fn parts(self, streams: bool) -> Vec<Part<'a, T, F, I, O>> {
+    fn parts(self, streams: bool) -> Vec<TilePart<'a, T, F, I, O>> {
         let part = |part: Self, stores: Stores, bytes: usize| {
             let pieces = pieces(part.walk, part.dim().1, bytes / size_of::<T>());
             (part.load(stores), pieces)
@@ -157,7 +157,7 @@ struct TileOfRow<R> {
 }
 
 /// The state that the threads share.
-struct Shared<'c, T, R> {
+struct SharedTiles<'c, T, R> {
     walk: Direction,
     /// The carries before each row.
     initial: ArrayView1<'c, T>,
@@ -167,7 +167,7 @@ struct Shared<'c, T, R> {
     tiles: Mutex<Enumerate<IntoIter<TileOfRow<R>>>>,
 }
 
-impl<T, F, const I: usize, const O: usize> Shared<'_, T, Rectangle<'_, T, F, I, O>>
+impl<T, F, const I: usize, const O: usize> SharedTiles<'_, T, Rectangle<'_, T, F, I, O>>
 where
     T: Element,
     F: Formula<I, O>,

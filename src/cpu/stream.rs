@@ -6,8 +6,8 @@
 //! the caches: if all arrays of a pass together are larger than the [last cache](Cache).
 //!
 //! Streaming stores need whole lines, and rows begin anywhere. So a scan writes some results at a
-//! time to a stage in the nearest cache, from which a [`Stream`] moves whole lines. Meanwhile the
-//! next inputs are [fetched](fetch).
+//! time to a stage in the nearest cache, from which a [`ResultStream`] moves whole lines. Meanwhile
+//! the next inputs are [fetched](fetch).
 //!
 //! Only x86-64 streams. The rules are tested here, the stores in `tests/suite/streaming.rs`.
 
@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
-use super::lanes::{Job, Lanes};
+use super::lanes::{LaneJob, Lanes};
 use crate::{Direction, Element};
 
 /// The bytes of a cache line.
@@ -173,7 +173,7 @@ pub struct Copy<'a, T> {
     pub to: &'a mut [T],
 }
 
-impl<T: Element> Job<T> for Copy<'_, T> {
+impl<T: Element> LaneJob<T> for Copy<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -190,7 +190,7 @@ fn copy_ends<T: Element>(ends: [(&[T], &mut [T]); 3]) {
 }
 
 /// Results on their way to memory, in the order of a walk. All have arrived when this is dropped.
-pub struct Stream<'a, T: Element> {
+pub struct ResultStream<'a, T: Element> {
     to: &'a mut [T],
     walk: Direction,
     /// The number of elements of `to` that the walk has met.
@@ -202,11 +202,11 @@ pub struct Stream<'a, T: Element> {
     fence: Fence,
 }
 
-impl<'a, T: Element> Stream<'a, T> {
+impl<'a, T: Element> ResultStream<'a, T> {
     pub fn new(to: &'a mut [T], walk: Direction) -> Self {
         // The results of one step that wait, the next step, and a part of a line.
         let stage = vec![T::zero(); 2 * step::<T>(1) + MAX_UNIT];
-        Stream { to, walk, walked: 0, waiting: 0, stage, fence: Fence }
+        ResultStream { to, walk, walked: 0, waiting: 0, stage, fence: Fence }
     }
 
     /// Returns the place for the next `count` results, at most a [`step`].
@@ -283,7 +283,7 @@ impl<'a, T: Element> Stream<'a, T> {
     }
 }
 
-impl<T: Element> Drop for Stream<'_, T> {
+impl<T: Element> Drop for ResultStream<'_, T> {
     fn drop(&mut self) {
         self.restart();
     }

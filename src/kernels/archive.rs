@@ -16,7 +16,7 @@ use super::Ptx;
 use crate::Error;
 
 /// A module of an archive.
-struct Packed<'a> {
+struct PackedModule<'a> {
     name: String,
     head: String,
     frame: &'a [u8],
@@ -35,7 +35,7 @@ struct Packed<'a> {
 ///
 /// When the text of a module is read whose frame is broken. [`unpack`] checks the frames.
 pub fn modules(bytes: &'static [u8]) -> Result<Vec<(&'static str, Ptx)>, Error> {
-    let ptx = |Packed { name, head, frame }| {
+    let ptx = |PackedModule { name, head, frame }| {
         let unpacked = move || text(&mut &*frame).expect("a Zstandard frame with text");
         let text = Box::leak(Box::new(LazyLock::new(Box::new(unpacked) as Box<_>)));
         (&*name.leak(), Ptx::packed(head.leak(), text))
@@ -50,7 +50,7 @@ pub fn modules(bytes: &'static [u8]) -> Result<Vec<(&'static str, Ptx)>, Error> 
 /// As for [`modules`], and if the frame of a module is broken.
 pub fn unpack(bytes: &[u8]) -> Result<Vec<(String, String)>, Error> {
     let modules = contents(bytes)?.into_iter();
-    let unpacked = |module: Packed| match text(&mut &*module.frame) {
+    let unpacked = |module: PackedModule| match text(&mut &*module.frame) {
         Ok(text) => Ok((module.name, text)),
         Err(error) => Err(broken(bytes, &format!("module {}: {error}", module.name))),
     };
@@ -58,7 +58,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<(String, String)>, Error> {
 }
 
 /// The modules that the table of contents lists.
-fn contents(bytes: &[u8]) -> Result<Vec<Packed<'_>>, Error> {
+fn contents(bytes: &[u8]) -> Result<Vec<PackedModule<'_>>, Error> {
     let mut rest = bytes;
     let contents = text(&mut rest).map_err(|error| broken(bytes, &error))?;
     let mut modules = Vec::new();
@@ -67,7 +67,7 @@ fn contents(bytes: &[u8]) -> Result<Vec<Packed<'_>>, Error> {
             let (line, head) = module.split_once('\n')?;
             let (name, len) = line.rsplit_once(' ')?;
             let (frame, after) = rest.split_at_checked(len.parse().ok()?)?;
-            Some((Packed { name: name.to_owned(), head: head.to_owned(), frame }, after))
+            Some((PackedModule { name: name.to_owned(), head: head.to_owned(), frame }, after))
         };
         let (packed, after) = packed()
             .ok_or_else(|| broken(bytes, &format!("its contents list the module `{module}`")))?;

@@ -290,7 +290,7 @@ fn forward<S: Storage>(
     call: PassCall<S, 2, 1>,
     (cutting, way): (Cutting, Way),
 ) -> Result<Launched, Error> {
-    let ([inputs, coeffs], [outputs], options) = call.into_options();
+    let (([inputs, coeffs], [outputs]), options) = call.into_options();
     let all = (inputs, coeffs, outputs);
     match way {
         Way::Pipeline { groups } => {
@@ -313,7 +313,7 @@ fn backward<S: Storage>(
     call: PassCall<S, 3, 2>,
     (cutting, way): (Cutting, Way),
 ) -> Result<Launched, Error> {
-    let (inputs, results, options) = call.into_options();
+    let ((inputs, results), options) = call.into_options();
     match way {
         Way::Pipeline { groups } => {
             cut.backward_in_groups(rank, inputs, results, (cutting, groups), options)

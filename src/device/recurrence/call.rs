@@ -28,22 +28,25 @@ pub(in crate::device) struct PassCall<'a, S: Storage, const I: usize, const O: u
     pub(in crate::device) stream: Option<&'a Stream>,
 }
 
+/// The arrays that a pass reads, and those that it writes.
+type Arrays<'a, S, const I: usize, const O: usize> = ([&'a Buffer<S>; I], [&'a mut Buffer<S>; O]);
+
 /// The names of a pass and of its arrays in errors.
-struct Names {
+struct ArrayNames {
     operation: &'static str,
     inputs: &'static [&'static str],
     results: &'static [&'static str],
     end: &'static str,
 }
 
-const FORWARD: Names = Names {
+const FORWARD: ArrayNames = ArrayNames {
     operation: "forward_into",
     inputs: &["inputs", "coeffs"],
     results: &["outputs"],
     end: "final_state",
 };
 
-const BACKWARD: Names = Names {
+const BACKWARD: ArrayNames = ArrayNames {
     operation: "backward_into",
     inputs: &["d_outputs", "coeffs", "outputs"],
     results: &["d_inputs", "d_coeffs"],
@@ -66,10 +69,10 @@ impl<'a, S: Storage> PassCall<'a, S, 2, 1> {
     /// Returns the arrays and the options that it was made from.
     pub(in crate::device) fn into_options(
         self,
-    ) -> ([&'a Buffer<S>; 2], [&'a mut Buffer<S>; 1], ForwardOptions<'a, S::Accum>) {
+    ) -> (Arrays<'a, S, 2, 1>, ForwardOptions<'a, S::Accum>) {
         let PassCall { direction, log_coeffs, initial, end: final_state, stream, .. } = self;
         let options = ForwardOptions { direction, log_coeffs, initial, final_state, stream };
-        (self.inputs, self.results, options)
+        ((self.inputs, self.results), options)
     }
 }
 
@@ -89,15 +92,15 @@ impl<'a, S: Storage> PassCall<'a, S, 3, 2> {
     /// Returns the arrays and the options that it was made from.
     pub(in crate::device) fn into_options(
         self,
-    ) -> ([&'a Buffer<S>; 3], [&'a mut Buffer<S>; 2], BackwardOptions<'a, S::Accum>) {
+    ) -> (Arrays<'a, S, 3, 2>, BackwardOptions<'a, S::Accum>) {
         let PassCall { direction, log_coeffs, initial, end: d_initial, stream, .. } = self;
         let options = BackwardOptions { direction, log_coeffs, initial, d_initial, stream };
-        (self.inputs, self.results, options)
+        ((self.inputs, self.results), options)
     }
 }
 
 impl<S: Storage, const I: usize, const O: usize> PassCall<'_, S, I, O> {
-    fn names(&self) -> &'static Names {
+    fn names(&self) -> &'static ArrayNames {
         match self.pass {
             Pass::Forward => &FORWARD,
             Pass::Backward => &BACKWARD,
@@ -117,7 +120,7 @@ impl<S: Storage, const I: usize, const O: usize> PassCall<'_, S, I, O> {
 
     /// Checks that all arrays have the shape, and that there is one state per sequence.
     pub(in crate::device) fn check(&self) -> Result<(), Error> {
-        let Names { inputs, results, end, .. } = *self.names();
+        let ArrayNames { inputs, results, end, .. } = *self.names();
         let Shape { num_seqs, seq_len } = self.shape;
         let check = |name: &'static str, len: usize, expected: Option<usize>| {
             if expected == Some(len) {

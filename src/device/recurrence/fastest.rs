@@ -21,30 +21,30 @@ const OWN_SHARED_BYTES: u32 = 2 << 10;
 pub(super) struct Fastest<S> {
     device: Device,
     shipped_only: bool,
-    kernels: Arc<Mutex<Kernels<S>>>,
+    kernels: Arc<Mutex<LoadedKernels<S>>>,
 }
 
 /// The kernels that have been picked, loaded or refused.
 #[derive(Debug)]
-struct Kernels<S> {
-    by_case: HashMap<Case, Arc<OneKernel<S>>>,
+struct LoadedKernels<S> {
+    by_case: HashMap<KernelCase, Arc<OneKernel<S>>>,
     loaded: HashMap<KernelChoice, Arc<OneKernel<S>>>,
     refused: HashMap<KernelChoice, Error>,
 }
 
 /// The cases that a kernel is picked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Case {
+struct KernelCase {
     pass: Pass,
     shape: Shape,
     /// True if all rows begin and end at multiples of 16 bytes.
     whole: bool,
 }
 
-impl<S> Default for Kernels<S> {
+impl<S> Default for LoadedKernels<S> {
     fn default() -> Self {
         let (by_case, loaded, refused) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Kernels { by_case, loaded, refused }
+        LoadedKernels { by_case, loaded, refused }
     }
 }
 
@@ -68,7 +68,8 @@ impl<S: Storage> Fastest<S> {
         aligned: bool,
     ) -> Result<Arc<OneKernel<S>>, Error> {
         let vector = (16 / size_of::<S>()).max(1);
-        let case = Case { pass, shape, whole: aligned && shape.seq_len.is_multiple_of(vector) };
+        let case =
+            KernelCase { pass, shape, whole: aligned && shape.seq_len.is_multiple_of(vector) };
         if let Some(kernel) = lock(&self.kernels).by_case.get(&case) {
             return Ok(kernel.clone());
         }
@@ -82,9 +83,9 @@ impl<S: Storage> Fastest<S> {
     }
 
     /// Picks the fastest kernel that can be loaded.
-    fn pick(&self, case: Case) -> Result<Arc<OneKernel<S>>, Error> {
+    fn pick(&self, case: KernelCase) -> Result<Arc<OneKernel<S>>, Error> {
         let (num_seqs, seq_len) = (case.shape.num_seqs as u64, case.shape.seq_len as u64);
-        let Case { pass, whole, .. } = case;
+        let KernelCase { pass, whole, .. } = case;
         // Some devices do not hold a single large block.
         let limits = self.device.attributes();
         let fits = |choice: KernelChoice| {

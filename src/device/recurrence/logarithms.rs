@@ -29,7 +29,7 @@ const THREADS: u32 = 256;
 /// rounded once.
 #[derive(Debug)]
 pub(super) struct Logarithms<S: Storage> {
-    kernels: OnceLock<Kernels>,
+    kernels: OnceLock<ElementWiseKernels>,
     /// The recurrence over arrays of the wide type, if arrays are stored in another type.
     wide: OnceLock<Recurrence<S::Accum>>,
     pool: Pool<S::Accum>,
@@ -37,7 +37,7 @@ pub(super) struct Logarithms<S: Storage> {
 
 /// The kernels of `kernels/exponential.cu` for one element type.
 #[derive(Debug)]
-struct Kernels {
+struct ElementWiseKernels {
     coeffs_from_logs: Function,
     d_logs_from_d_coeffs: Function,
     /// From the type in memory to the type of computation and back, if these differ.
@@ -50,8 +50,8 @@ struct Conversions {
     narrowed: Function,
 }
 
-impl Kernels {
-    fn load(device: &Device, element: ElementType) -> Result<Kernels, Error> {
+impl ElementWiseKernels {
+    fn load(device: &Device, element: ElementType) -> Result<ElementWiseKernels, Error> {
         let named = |kernel: &str| format!("{kernel}<{}>", element.cuda_name());
         let mut names = vec!["coeffs_from_logs", "d_logs_from_d_coeffs"];
         if element.accumulator() != element {
@@ -63,7 +63,7 @@ impl Kernels {
         let module =
             device.program(&source.with_entries(names.iter().map(|kernel| named(kernel))))?;
         let function = |kernel| module.function(&named(kernel));
-        Ok(Kernels {
+        Ok(ElementWiseKernels {
             coeffs_from_logs: function("coeffs_from_logs")?,
             d_logs_from_d_coeffs: function("d_logs_from_d_coeffs")?,
             conversions: match element.accumulator() == element {
@@ -87,12 +87,15 @@ impl<S: Storage> Default for Logarithms<S> {
 impl<S: Storage> Logarithms<S> {
     /// Computes the coefficients, then the pass by `plain`, and then the gradient with respect to
     /// the logarithms: see [`Recurrence::compute_from_logs`].
-    pub(super) fn compute<const I: usize, const O: usize>(
+    pub(super) fn compute<F, const I: usize, const O: usize>(
         &self,
         recurrence: &Recurrence<S>,
         call: PassCall<S, I, O>,
-        plain: impl FnOnce(&Recurrence<S::Accum>, PassCall<S::Accum, I, O>) -> Result<Launched, Error>,
-    ) -> Result<Launched, Error> {
+        plain: F,
+    ) -> Result<Launched, Error>
+    where
+        F: FnOnce(&Recurrence<S::Accum>, PassCall<S::Accum, I, O>) -> Result<Launched, Error>,
+    {
         let wide = self.wide(recurrence)?;
         let home = recurrence.device.stream();
         let on = call.stream.unwrap_or(&home);
@@ -186,7 +189,7 @@ impl<S: Storage> Logarithms<S> {
         let kernels = match self.kernels.get() {
             Some(kernels) => kernels,
             None => {
-                let kernels = Kernels::load(device, S::ELEMENT)?;
+                let kernels = ElementWiseKernels::load(device, S::ELEMENT)?;
                 self.kernels.get_or_init(|| kernels)
             }
         };
@@ -197,7 +200,7 @@ impl<S: Storage> Logarithms<S> {
 
 /// The element-wise kernels of one call.
 struct Work<'a, S: Storage> {
-    kernels: &'a Kernels,
+    kernels: &'a ElementWiseKernels,
     pool: &'a Pool<S::Accum>,
     device: &'a Device,
     operation: &'static str,

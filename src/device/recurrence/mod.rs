@@ -98,7 +98,7 @@ use one::OneKernel;
 pub struct Recurrence<S> {
     device: Device,
     choice: Choice,
-    kernels: Kernels<S>,
+    kernels: KernelSource<S>,
     /// True if the kernels are not from the catalogue's source.
     own_program: bool,
     /// [`Logarithms`], behind a type without the bound `S: Storage`, so that a struct can hold a
@@ -107,7 +107,7 @@ pub struct Recurrence<S> {
 }
 
 #[derive(Debug, Clone)]
-enum Kernels<S> {
+enum KernelSource<S> {
     One(Box<OneKernel<S>>),
     Fastest(Fastest<S>),
 }
@@ -131,18 +131,18 @@ impl<S: Storage> Recurrence<S> {
             Choice::FastestShipped => true,
             Choice::FastestOfAll => false,
         };
-        let kernels = Kernels::Fastest(Fastest::new(device, shipped_only));
+        let kernels = KernelSource::Fastest(Fastest::new(device, shipped_only));
         Ok(Recurrence::of(device, choice, kernels))
     }
 
-    fn of(device: &Device, choice: Choice, kernels: Kernels<S>) -> Recurrence<S> {
+    fn of(device: &Device, choice: Choice, kernels: KernelSource<S>) -> Recurrence<S> {
         let logarithms = Arc::new(Logarithms::<S>::default());
         Recurrence { device: device.clone(), choice, kernels, own_program: false, logarithms }
     }
 
     /// Makes the recurrence by [`Choice::Fastest`], which loads nothing and so cannot fail.
     pub(super) fn fastest(device: &Device) -> Recurrence<S> {
-        let kernels = Kernels::Fastest(Fastest::new(device, device.is_simt()));
+        let kernels = KernelSource::Fastest(Fastest::new(device, device.is_simt()));
         Recurrence::of(device, Choice::Fastest, kernels)
     }
 
@@ -157,7 +157,7 @@ impl<S: Storage> Recurrence<S> {
         kernel: KernelChoice,
         program: &Program,
     ) -> Result<Recurrence<S>, Error> {
-        let kernels = Kernels::One(Box::new(OneKernel::new(device, kernel, program)?));
+        let kernels = KernelSource::One(Box::new(OneKernel::new(device, kernel, program)?));
         let own_program = *program != kernel.program(S::ELEMENT);
         Ok(Recurrence { own_program, ..Recurrence::of(device, Choice::Kernel(kernel), kernels) })
     }
@@ -187,8 +187,10 @@ impl<S: Storage> Recurrence<S> {
         whole: bool,
     ) -> Result<KernelChoice, Error> {
         match &self.kernels {
-            Kernels::One(kernel) => Ok(kernel.choice()),
-            Kernels::Fastest(fastest) => Ok(fastest.kernel(pass, shape.into(), whole)?.choice()),
+            KernelSource::One(kernel) => Ok(kernel.choice()),
+            KernelSource::Fastest(fastest) => {
+                Ok(fastest.kernel(pass, shape.into(), whole)?.choice())
+            }
         }
     }
 
@@ -209,8 +211,8 @@ impl<S: Storage> Recurrence<S> {
     /// reasons. Shipped kernels took their places.
     pub fn refused(&self) -> Vec<(KernelChoice, Error)> {
         match &self.kernels {
-            Kernels::One(_) => Vec::new(),
-            Kernels::Fastest(fastest) => fastest.refused(),
+            KernelSource::One(_) => Vec::new(),
+            KernelSource::Fastest(fastest) => fastest.refused(),
         }
     }
 
@@ -222,8 +224,8 @@ impl<S: Storage> Recurrence<S> {
     /// call.
     pub fn function(&self, pass: Pass, direction: Direction) -> Result<&Function, Error> {
         match &self.kernels {
-            Kernels::One(kernel) => kernel.function(pass, direction),
-            Kernels::Fastest(_) => Err(Error::Unsupported {
+            KernelSource::One(kernel) => kernel.function(pass, direction),
+            KernelSource::Fastest(_) => Err(Error::Unsupported {
                 engine: self.choice.to_string(),
                 what: String::from("one function for all shapes; name a kernel"),
             }),
@@ -289,8 +291,8 @@ impl<S: Storage> Recurrence<S> {
         }
         let fastest;
         let kernel = match &self.kernels {
-            Kernels::One(kernel) => &**kernel,
-            Kernels::Fastest(kernels) => {
+            KernelSource::One(kernel) => &**kernel,
+            KernelSource::Fastest(kernels) => {
                 fastest = kernels.kernel(call.pass, like, call.is_aligned())?;
                 &*fastest
             }
@@ -301,11 +303,14 @@ impl<S: Storage> Recurrence<S> {
     /// Computes a pass whose coefficients are given as logarithms: `plain` computes it from the
     /// coefficients, in the type of computation, by the recurrence of that type. The arrays have
     /// been checked.
-    pub(super) fn compute_from_logs<const I: usize, const O: usize>(
+    pub(super) fn compute_from_logs<F, const I: usize, const O: usize>(
         &self,
         call: PassCall<S, I, O>,
-        plain: impl FnOnce(&Recurrence<S::Accum>, PassCall<S::Accum, I, O>) -> Result<Launched, Error>,
-    ) -> Result<Launched, Error> {
+        plain: F,
+    ) -> Result<Launched, Error>
+    where
+        F: FnOnce(&Recurrence<S::Accum>, PassCall<S::Accum, I, O>) -> Result<Launched, Error>,
+    {
         // The logarithms were made for this very type.
         let logarithms: Option<&Logarithms<S>> = self.logarithms.downcast_ref();
         let logarithms = logarithms.ok_or_else(|| Error::Unsupported {
@@ -324,8 +329,8 @@ impl<S: Storage> Recurrence<S> {
     ) -> Result<Launched, Error> {
         call.check()?;
         match &self.kernels {
-            Kernels::One(kernel) => kernel.compute(call, Some(launches)),
-            Kernels::Fastest(_) => Err(Error::Unsupported {
+            KernelSource::One(kernel) => kernel.compute(call, Some(launches)),
+            KernelSource::Fastest(_) => Err(Error::Unsupported {
                 engine: self.choice.to_string(),
                 what: String::from("one kernel for all ranks; name a kernel"),
             }),

@@ -100,7 +100,7 @@ impl<S: Storage> OneKernel<S> {
                 launch = launch.arg(u32::from(deal));
             }
         }
-        let mut queue: Queue = &|launch, stream| launch.run(stream);
+        let mut queue: QueueLaunch = &|launch, stream| launch.run(stream);
         if self.choice.takes_mail() {
             launch = match launches {
                 Some(launches) => {
@@ -131,8 +131,8 @@ impl<S: Storage> OneKernel<S> {
         let refuse = |what| Err(Error::Unsupported { engine: self.choice.to_string(), what });
         if multiple > 1 && !(seq_len as u64).is_multiple_of(multiple) {
             return refuse(format!(
-                "sequences of {seq_len} elements in {operation}: its rows are whole vectors of {multiple} \
-                 elements; take it without `w`"
+                "sequences of {seq_len} elements in {operation}: its rows are whole \
+                 vectors of {multiple} elements; take it without `w`"
             ));
         }
         if multiple > 1 && !call.is_aligned() {
@@ -143,8 +143,8 @@ impl<S: Storage> OneKernel<S> {
             && seq_len as u64 > most
         {
             return refuse(format!(
-                "sequences of {seq_len} elements in {operation}: it holds {most} at most; the choice `{}` \
-                 takes any length",
+                "sequences of {seq_len} elements in {operation}: it holds {most} at most; the \
+                 choice `{}` takes any length",
                 Choice::Fastest
             ));
         }
@@ -172,8 +172,8 @@ impl<S: Storage> OneKernel<S> {
         let blocks = u32::try_from(geometry.blocks).ok().filter(|&blocks| blocks <= most);
         let Some(blocks) = blocks else {
             let message = format!(
-                "{}: {} sequences take {} blocks of {}, and a grid has {most} at most; compute them \
-                 in parts",
+                "{}: {} sequences take {} blocks of {}, and a grid has {most} at most; \
+                 compute them in parts",
                 call.operation(),
                 call.shape.num_seqs,
                 geometry.blocks,
@@ -206,7 +206,7 @@ impl<S: Storage> OneKernel<S> {
 }
 
 /// A way to queue a launch.
-type Queue<'a> = &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>;
+type QueueLaunch<'a> = &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>;
 
 /// The launches of other ranks, which are co-scheduled with a launch and compute the rest of each
 /// sequence.
@@ -215,7 +215,7 @@ pub(in crate::device) struct CoScheduled<'a> {
     /// The largest shape of all ranks, whose launches have the same size.
     pub(in crate::device) like: Shape,
     /// Queues a launch with the others.
-    pub(in crate::device) queue: Queue<'a>,
+    pub(in crate::device) queue: QueueLaunch<'a>,
 }
 
 /// The way in which the blocks of a launch share sequences.

@@ -72,7 +72,7 @@ struct ForwardPlan {
     /// True if the kernel is for more than one pass.
     many: bool,
     /// The cut of sequences into chunks.
-    cut: Cut,
+    cut: ScanCut,
     warps: usize,
     /// The blocks of a chunk, and of all chunks.
     chunk_blocks: usize,
@@ -81,31 +81,34 @@ struct ForwardPlan {
 
 /// Chunks of time, of `chunk_tiles` tiles each; the last one may have fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cut {
+struct ScanCut {
     chunk_tiles: usize,
     chunks: usize,
 }
 
-impl Cut {
+impl ScanCut {
     /// Cuts sequences into at most `most` chunks of whole tiles.
-    fn into(shape: ScanShape, most: usize) -> Cut {
+    fn into(shape: ScanShape, most: usize) -> ScanCut {
         let tiles = shape.seq_len.div_ceil(TILE);
         let chunk_tiles = tiles.div_ceil(most.max(1)).max(1);
-        Cut { chunk_tiles, chunks: tiles.div_ceil(chunk_tiles).max(1) }
+        ScanCut { chunk_tiles, chunks: tiles.div_ceil(chunk_tiles).max(1) }
     }
 
     /// Returns the fastest cut, by an estimate of the time in rounds of blocks of the largest size.
-    fn fastest(shape: ScanShape) -> Cut {
+    fn fastest(shape: ScanShape) -> ScanCut {
         let tiles = shape.seq_len.div_ceil(TILE);
         let blocks = blocks_of(shape, WARPS);
         let rounds = |chunks: usize| rounds(blocks.saturating_mul(chunks), BLOCKS_PER_SM, ALONE);
-        let time = |cut: Cut| {
+        let time = |cut: ScanCut| {
             (ENDS * rounds(cut.chunks - 1) + rounds(cut.chunks))
                 * (cut.chunk_tiles + PASS_TILES) as f64
         };
         let most = (tiles / LEAST_TILES).min(BLOCKS_PER_SM * MULTIPROCESSORS);
-        let cuts = (2..=most).map(|chunks| Cut::into(shape, chunks));
-        cuts.fold(Cut::into(shape, 1), |best, cut| if time(cut) < time(best) { cut } else { best })
+        let cuts = (2..=most).map(|chunks| ScanCut::into(shape, chunks));
+        cuts.fold(
+            ScanCut::into(shape, 1),
+            |best, cut| if time(cut) < time(best) { cut } else { best },
+        )
     }
 }
 
@@ -120,7 +123,7 @@ fn blocks_of(shape: ScanShape, warps: usize) -> usize {
 impl ForwardPlan {
     fn new(
         shape: ScanShape,
-        cut: Cut,
+        cut: ScanCut,
         exponential: Exponential,
         multiprocessors: usize,
     ) -> ForwardPlan {
@@ -165,7 +168,7 @@ struct Plain {
 
 impl Plain {
     /// Returns `None` for a shape that these kernels do not take.
-    fn new(shape: ScanShape, cut: Cut, multiprocessors: usize) -> Option<Plain> {
+    fn new(shape: ScanShape, cut: ScanCut, multiprocessors: usize) -> Option<Plain> {
         let takes = PLAIN_STATES.contains(&shape.states)
             && (shape.channels / shape.groups).is_multiple_of(WARP_CHANNELS)
             && shape.seq_len <= PLAIN_LONGEST;
@@ -191,7 +194,7 @@ impl Plain {
 
 /// The purpose of a launch: a template argument of `selective_scan_fwd_plain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum ScanResults {
     Ends,
     Outputs,
     OutputsAndStates,
@@ -228,7 +231,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         let ScanForwardOptions { mut last, mut checkpoints, chunks, stream } = options;
         check_optional(operation, "last", last.as_deref(), shape.states())?;
         check_optional(operation, "checkpoints", checkpoints.as_deref(), shape.checkpoints())?;
-        let cut = chunks.map_or_else(|| Cut::fastest(shape), |chunks| Cut::into(shape, chunks));
+        let cut =
+            chunks.map_or_else(|| ScanCut::fastest(shape), |chunks| ScanCut::into(shape, chunks));
         let multiprocessors = self.device.attributes().multiprocessors as usize;
         let plan = ForwardPlan::new(shape, cut, self.exponential(), multiprocessors);
         let varying = inputs.b.varies() && inputs.c.varies();
@@ -241,7 +245,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 && checkpoints.as_deref().is_none_or(|states| states.is_aligned_to(16))
         });
         let whole = inputs.have_whole_rows(out, shape);
-        let launch_for = |wanted: Wanted| -> Result<PassLaunch, Error> {
+        let launch_for = |wanted: ScanResults| -> Result<PassLaunch, Error> {
             if let Some(plain) = plain
                 && let Some(launch) = self.plain_launch(plain, plan, whole, wanted)?
             {
@@ -253,8 +257,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             Ok(PassLaunch { function, warps, chunk_blocks, shared_bytes })
         };
         let outputs = launch_for(match checkpoints {
-            None => Wanted::Outputs,
-            Some(_) => Wanted::OutputsAndStates,
+            None => ScanResults::Outputs,
+            Some(_) => ScanResults::OutputsAndStates,
         })?;
         if plan.blocks == 0 {
             return Ok(Launched::nothing(&outputs.function));
@@ -275,7 +279,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         let home = self.device.stream();
         let stream = stream.unwrap_or(&home);
         let mut launched = Launched::nothing(&outputs.function);
-        let first = if ends > 0 { Some(launch_for(Wanted::Ends)?) } else { None };
+        let first = if ends > 0 { Some(launch_for(ScanResults::Ends)?) } else { None };
         for (kernel, chunks, only_ends) in
             first.iter().map(|first| (first, ends, true)).chain([(&outputs, cut.chunks, false)])
         {
@@ -330,19 +334,19 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         plain: Plain,
         plan: ForwardPlan,
         whole: bool,
-        wanted: Wanted,
+        wanted: ScanResults,
     ) -> Result<Option<PassLaunch>, Error> {
         let separate = whole && plan.lane_states == 4;
         let held = if whole { S::ELEMENT.bytes() } else { 4 };
         let shared_bytes = Plain::shared_bytes(plan.lane_states, held) as u32;
-        if (wanted == Wanted::Ends && !separate)
+        if (wanted == ScanResults::Ends && !separate)
             || shared_bytes > self.device.attributes().shared_bytes_opt_in
         {
             return Ok(None);
         }
         // The kernel for outputs and states also takes a null pointer for the states. Where that
         // costs time, there is a kernel for outputs alone.
-        let wanted = if separate { wanted } else { Wanted::OutputsAndStates };
+        let wanted = if separate { wanted } else { ScanResults::OutputsAndStates };
         let (source, name) = ("selective_scan_fwd_plain.cu", "selective_scan_fwd_plain");
         let parameters =
             [plan.lane_states.to_string(), whole.to_string(), (wanted as usize).to_string()];
@@ -361,7 +365,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cut, Exponential, ForwardPlan, Plain, ScanShape};
+    use super::{Exponential, ForwardPlan, Plain, ScanCut, ScanShape};
 
     #[test]
     fn plain_kernels_take_shapes_of_whole_warps() {
@@ -377,19 +381,19 @@ mod tests {
             (8, 2048, 256, 16, 132, None),
         ] {
             let shape = ScanShape { batch, channels, seq_len: 999, states, groups };
-            let found = Plain::new(shape, Cut::into(shape, 1), multiprocessors);
+            let found = Plain::new(shape, ScanCut::into(shape, 1), multiprocessors);
             let found = found.map(|plain| (plain.warps, plain.chunk_blocks));
             assert_eq!(found, plain, "{shape:?} on {multiprocessors}");
         }
         let long = ScanShape { batch: 1, channels: 16, seq_len: 1 << 31, states: 16, groups: 1 };
-        assert_eq!(Plain::new(long, Cut::into(long, 1), 132), None);
+        assert_eq!(Plain::new(long, ScanCut::into(long, 1), 132), None);
     }
 
     #[test]
     fn kernels_follow_the_states_and_the_exponential() {
         let kernel = |states, exponential| {
             let shape = ScanShape { batch: 1, channels: 64, seq_len: 9, states, groups: 1 };
-            let plan = ForwardPlan::new(shape, Cut::into(shape, 1), exponential, 132);
+            let plan = ForwardPlan::new(shape, ScanCut::into(shape, 1), exponential, 132);
             (plan.lane_states, plan.passes, plan.many)
         };
         for (states, fast, exact) in [
@@ -420,8 +424,12 @@ mod tests {
             (3, 0, 1, 132, 4, 0),
         ] {
             let shape = ScanShape { batch, channels, seq_len: 9, states: 16, groups };
-            let plan =
-                ForwardPlan::new(shape, Cut::into(shape, 1), Exponential::Fast, multiprocessors);
+            let plan = ForwardPlan::new(
+                shape,
+                ScanCut::into(shape, 1),
+                Exponential::Fast,
+                multiprocessors,
+            );
             let what = format!("{shape:?} on {multiprocessors}");
             assert_eq!((plan.warps, plan.blocks), (warps, blocks), "{what}");
         }
@@ -432,7 +440,7 @@ mod tests {
     fn more_blocks_than_numbers_are_counted_as_the_most() {
         let shape =
             ScanShape { batch: usize::MAX, channels: 64, seq_len: 0, states: 16, groups: 1 };
-        let plan = ForwardPlan::new(shape, Cut::fastest(shape), Exponential::Fast, 132);
+        let plan = ForwardPlan::new(shape, ScanCut::fastest(shape), Exponential::Fast, 132);
         assert_eq!(plan.blocks, usize::MAX);
     }
 
@@ -450,7 +458,7 @@ mod tests {
             (1, 4, 0, 1),
         ] {
             let shape = ScanShape { batch, channels, seq_len, states: 16, groups: 1 };
-            let cut = Cut::fastest(shape);
+            let cut = ScanCut::fastest(shape);
             assert_eq!(cut.chunks, chunks, "{shape:?}");
             assert!(cut.chunks == 1 || (cut.chunks - 1) * cut.chunk_tiles * 32 < seq_len);
             assert!(cut.chunks * cut.chunk_tiles * 32 >= seq_len, "{shape:?}");

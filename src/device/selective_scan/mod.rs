@@ -157,14 +157,14 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         let ([most, ..], most_bytes) = (limits.max_grid, limits.shared_bytes_opt_in);
         if blocks > most as usize {
             return Err(self.refused(format!(
-                "{operation}: {channels} channels of {batch} batches take {blocks} blocks, and a grid has \
-                 {most} at most; compute them in parts"
+                "{operation}: {channels} channels of {batch} batches take {blocks} blocks, \
+                 and a grid has {most} at most; compute them in parts"
             )));
         }
         if shared_bytes > most_bytes as usize {
             return Err(self.refused(format!(
-                "{operation}: {states} states take {shared_bytes} bytes of shared memory, and a block has \
-                 {most_bytes} at most"
+                "{operation}: {states} states take {shared_bytes} bytes of shared memory, \
+                 and a block has {most_bytes} at most"
             )));
         }
         Ok(())
