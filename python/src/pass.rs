@@ -100,6 +100,9 @@ fn read_all<const N: usize>(
     try_map(capsules, |array| capsule::read(names.next().unwrap_or_default(), array))
 }
 
+/// The states that a pass reads, and those that it writes.
+type States<'a, A> = (Option<&'a Buffer<A>>, Option<&'a mut Buffer<A>>);
+
 /// A kind of pass: the names of its arrays, and its functions in the library.
 pub trait Kind<const I: usize, const O: usize>: Send + Sync {
     const INPUTS: [&'static str; I];
@@ -121,7 +124,7 @@ pub trait Kind<const I: usize, const O: usize>: Send + Sync {
         inputs: [&Buffer<S>; I],
         results: [&mut Buffer<S>; O],
         shape: Shape,
-        states: (Option<&Buffer<S::Accum>>, Option<&mut Buffer<S::Accum>>),
+        states: States<S::Accum>,
         arguments: (Arguments, &Stream),
     ) -> Result<Launched, Error>;
 }
@@ -148,7 +151,7 @@ impl Kind<2, 1> for Forward {
         [inputs, coeffs]: [&Buffer<S>; 2],
         [outputs]: [&mut Buffer<S>; 1],
         shape: Shape,
-        (initial, final_state): (Option<&Buffer<S::Accum>>, Option<&mut Buffer<S::Accum>>),
+        (initial, final_state): States<S::Accum>,
         (Arguments { direction, log_coeffs, .. }, stream): (Arguments, &Stream),
     ) -> Result<Launched, Error> {
         let stream = Some(stream);
@@ -181,7 +184,7 @@ impl Kind<3, 2> for Backward {
         [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
         [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
         shape: Shape,
-        (initial, d_initial): (Option<&Buffer<S::Accum>>, Option<&mut Buffer<S::Accum>>),
+        (initial, d_initial): States<S::Accum>,
         (Arguments { direction, log_coeffs, .. }, stream): (Arguments, &Stream),
     ) -> Result<Launched, Error> {
         let stream = Some(stream);
