@@ -1,20 +1,32 @@
 //! The recurrence along any axis of arrays with any number of dimensions.
+//!
+//! The engine of the CPU takes rows `[num_seqs, seq_len]` of any strides. So arrays with more axes
+//! are not copied: the axis of the sequences is moved to the end, axes that are one in memory are
+//! merged, and what remains are loops over groups of rows. One type, [`Arrays`], does this for the
+//! forward and the backward pass, which differ in the number of arrays alone. Shapes are checked
+//! once, before the first group.
+//!
+//! The tests are at the end of this file, and `python/tests` calls it with arrays of any strides.
 
 use ndarray::{
     Array1, ArrayBase, ArrayView, ArrayView2, ArrayViewD, ArrayViewMut, ArrayViewMut2,
-    ArrayViewMutD, Axis, Data, Dimension, Ix1, Ix2, IxDyn, RemoveAxis,
+    ArrayViewMutD, Axis, Data, Dimension, Ix1, IxDyn, RemoveAxis,
 };
 
+use crate::cpu::Cpu;
 use crate::validate::{allocate, same_shape};
-use crate::{Element, Engine, Error, Gradients, Options, Outputs};
+use crate::{Direction, Element, Error, Gradients, Options, Outputs};
+
+const FORWARD: &str = "forward_along";
+const BACKWARD: &str = "backward_along";
 
 /// Computes the recurrence along `axis` of arrays with any number of dimensions, on this machine's
 /// CPU: along axis 2 of `[batch, channels, length]`, say, or along axis 1 of
 /// `[batch, length, channels]`.
 ///
-/// Shapes: `inputs` and `coeffs` alike; the initial and the final state have their shape without
-/// `axis`. Any strides are accepted and nothing is copied as a whole. Otherwise as
-/// [`forward`](crate::forward).
+/// `inputs` and `coeffs` have the same shape; the initial and the final state have this shape
+/// without `axis`. Any strides are accepted, and no array is copied as a whole. Everything else is
+/// as in [`forward`](crate::forward).
 ///
 /// ```
 /// use linrec::Options;
@@ -37,19 +49,18 @@ pub fn forward_along<T: Element, D: RemoveAxis>(
     axis: Axis,
     options: &Options<T, D::Smaller>,
 ) -> Result<Outputs<T, D>, Error> {
-    let operation = "forward_along";
-    let arrays = [("inputs", inputs.shape()), ("coeffs", coeffs.shape())];
-    let states = shape_of_states::<T, D>(operation, &arrays, axis, options)?;
-    let mut outputs = allocate(operation, inputs.raw_dim())?;
-    let mut final_state = allocate(operation, states)?;
+    let states = shape_of_states(FORWARD, &inputs.raw_dim(), axis)?;
+    let mut outputs = allocate(FORWARD, inputs.raw_dim())?;
+    let mut final_state = allocate(FORWARD, states)?;
     let (y, last) = (outputs.view_mut(), final_state.view_mut());
     forward_along_into(inputs, coeffs, axis, options, y, last)?;
     Ok(Outputs { outputs, final_state })
 }
 
-/// Computes the outputs and the final state into arrays of the caller's, of any strides.
+/// Computes the outputs and the final state into arrays of the caller, of any strides.
 ///
-/// All of `outputs` and `final_state` is written, none is read. Otherwise as [`forward_along`].
+/// Every element of `outputs` and `final_state` is written, and none is read. Everything else is as
+/// in [`forward_along`].
 ///
 /// ```
 /// use linrec::Options;
@@ -73,40 +84,20 @@ pub fn forward_along_into<T: Element, D: RemoveAxis>(
     axis: Axis,
     options: &Options<T, D::Smaller>,
     outputs: ArrayViewMut<T, D>,
-    mut final_state: ArrayViewMut<T, D::Smaller>,
+    final_state: ArrayViewMut<T, D::Smaller>,
 ) -> Result<(), Error> {
-    let operation = "forward_along";
-    let arrays =
-        [("inputs", inputs.shape()), ("coeffs", coeffs.shape()), ("outputs", outputs.shape())];
-    let states = shape_of_states::<T, D>(operation, &arrays, axis, options)?;
-    same_shape(operation, ("states", states.slice()), ("final_state", final_state.shape()))?;
-    let has_none = outputs.is_empty();
-    let engine = crate::cpu::Cpu::default();
-    let rows = |rows: Rows<T, 2, 1>, options: &Options<T>| {
-        let ([inputs, coeffs], [outputs]) = (rows.inputs, rows.results);
-        engine.forward_into(inputs, coeffs, options, outputs)
-    };
-    let all = All {
-        inputs: [inputs.into_dyn(), coeffs.into_dyn()],
-        results: [outputs.into_dyn()],
-        initial: options.initial.as_ref().map(|initial| initial.view().into_dyn()),
-        states: final_state.view_mut().into_dyn(),
-    };
-    all.last(axis).each(&rows, &plain(options))?;
-    if has_none {
-        match &options.initial {
-            Some(initial) => final_state.assign(initial),
-            None => final_state.fill(T::zero()),
-        }
-    }
-    Ok(())
+    let (inputs, results) = ([("inputs", inputs), ("coeffs", coeffs)], [("outputs", outputs)]);
+    let states = ("final_state", final_state);
+    let cpu = Cpu::default();
+    Arrays::new(FORWARD, axis, inputs, results, options, states)?
+        .each(|inputs, options, outputs| cpu.outputs(inputs, options, outputs))
 }
 
 /// Computes the gradients along `axis` of arrays with any number of dimensions, on this machine's
 /// CPU.
 ///
-/// `outputs` are those of [`forward_along`] with the same `coeffs`, `axis` and `options`. Otherwise
-/// as [`backward`](crate::backward).
+/// `outputs` are the outputs of [`forward_along`] with the same `coeffs`, `axis` and `options`.
+/// Everything else is as in [`backward`](crate::backward).
 ///
 /// # Errors
 ///
@@ -118,30 +109,24 @@ pub fn backward_along<T: Element, D: RemoveAxis>(
     axis: Axis,
     options: &Options<T, D::Smaller>,
 ) -> Result<Gradients<T, D>, Error> {
-    let operation = "backward_along";
-    let arrays = [
-        ("d_outputs", d_outputs.shape()),
-        ("coeffs", coeffs.shape()),
-        ("outputs", outputs.shape()),
-    ];
-    let states = shape_of_states::<T, D>(operation, &arrays, axis, options)?;
-    let mut d_inputs = allocate(operation, d_outputs.raw_dim())?;
-    let mut d_coeffs = allocate(operation, d_outputs.raw_dim())?;
-    let mut d_initial = allocate(operation, states)?;
+    let states = shape_of_states(BACKWARD, &d_outputs.raw_dim(), axis)?;
+    let mut d_inputs = allocate(BACKWARD, d_outputs.raw_dim())?;
+    let mut d_coeffs = allocate(BACKWARD, d_outputs.raw_dim())?;
+    let mut d_initial = allocate(BACKWARD, states)?;
     let (dx, dc, dh) = (d_inputs.view_mut(), d_coeffs.view_mut(), d_initial.view_mut());
     backward_along_into(d_outputs, coeffs, outputs, axis, options, dx, dc, dh)?;
     Ok(Gradients { d_inputs, d_coeffs, d_initial })
 }
 
-/// Computes the gradients into arrays of the caller's, of any strides.
+/// Computes the gradients into arrays of the caller, of any strides.
 ///
-/// All of `d_inputs`, `d_coeffs` and `d_initial` is written, none is read. Otherwise as
-/// [`backward_along`].
+/// Every element of `d_inputs`, `d_coeffs` and `d_initial` is written, and none is read. Everything
+/// else is as in [`backward_along`].
 ///
 /// # Errors
 ///
 /// If the shapes do not match or there is no such axis.
-// Six arrays go in and out, and each is of the same kind; a struct would name them no better.
+// Six arrays of one kind go in and out; a struct would name them no better.
 #[allow(clippy::too_many_arguments)]
 pub fn backward_along_into<T: Element, D: RemoveAxis>(
     d_outputs: ArrayView<T, D>,
@@ -151,126 +136,116 @@ pub fn backward_along_into<T: Element, D: RemoveAxis>(
     options: &Options<T, D::Smaller>,
     d_inputs: ArrayViewMut<T, D>,
     d_coeffs: ArrayViewMut<T, D>,
-    mut d_initial: ArrayViewMut<T, D::Smaller>,
+    d_initial: ArrayViewMut<T, D::Smaller>,
 ) -> Result<(), Error> {
-    let operation = "backward_along";
-    let arrays = [
-        ("d_outputs", d_outputs.shape()),
-        ("coeffs", coeffs.shape()),
-        ("outputs", outputs.shape()),
-        ("d_inputs", d_inputs.shape()),
-        ("d_coeffs", d_coeffs.shape()),
-    ];
-    let states = shape_of_states::<T, D>(operation, &arrays, axis, options)?;
-    same_shape(operation, ("states", states.slice()), ("d_initial", d_initial.shape()))?;
-    if d_inputs.is_empty() {
-        d_initial.fill(T::zero());
-    }
-    let engine = crate::cpu::Cpu::default();
-    let rows = |rows: Rows<T, 3, 2>, options: &Options<T>| {
-        let ([d_outputs, coeffs, outputs], [d_inputs, d_coeffs]) = (rows.inputs, rows.results);
-        engine.backward_into(d_outputs, coeffs, outputs, options, d_inputs, d_coeffs)
-    };
-    let all = All {
-        inputs: [d_outputs.into_dyn(), coeffs.into_dyn(), outputs.into_dyn()],
-        results: [d_inputs.into_dyn(), d_coeffs.into_dyn()],
-        initial: options.initial.as_ref().map(|initial| initial.view().into_dyn()),
-        states: d_initial.into_dyn(),
-    };
-    all.last(axis).each(&rows, &plain(options))
+    let inputs = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)];
+    let results = [("d_inputs", d_inputs), ("d_coeffs", d_coeffs)];
+    let states = ("d_initial", d_initial);
+    let cpu = Cpu::default();
+    Arrays::new(BACKWARD, axis, inputs, results, options, states)?
+        .each(|inputs, options, gradients| cpu.gradients(inputs, options, gradients))
 }
 
-/// Checks all shapes; returns that of the states.
-fn shape_of_states<T: Element, D: RemoveAxis>(
+/// Returns the shape of the states: the shape of the arrays without the axis of the sequences.
+fn shape_of_states<D: RemoveAxis>(
     operation: &'static str,
-    arrays: &[(&'static str, &[usize])],
+    shape: &D,
     axis: Axis,
-    options: &Options<T, D::Smaller>,
 ) -> Result<D::Smaller, Error> {
-    let (name, shape) = arrays[0];
-    if axis.index() >= shape.len() {
-        return Err(Error::NoSuchAxis { operation, axis: axis.index(), shape: shape.to_vec() });
+    if axis.index() < shape.ndim() {
+        return Ok(shape.remove_axis(axis));
     }
-    let named = |all: &[(&'static str, &[usize])]| {
-        all.iter().map(|&(name, shape)| (name, shape.to_vec())).collect()
-    };
-    if arrays.iter().any(|array| array.1 != shape) {
-        return Err(Error::ShapeMismatch { operation, arrays: named(arrays) });
-    }
-    let mut states = D::Smaller::zeros(shape.len() - 1);
-    let others = (0..shape.len()).filter(|&other| other != axis.index());
-    for (size, other) in states.slice_mut().iter_mut().zip(others) {
-        *size = shape[other];
-    }
-    if let Some(initial) = &options.initial
-        && initial.raw_dim() != states
-    {
-        let arrays = named(&[(name, shape), ("initial", initial.shape())]);
-        return Err(Error::ShapeMismatch { operation, arrays });
-    }
-    Ok(states)
+    Err(Error::NoSuchAxis { operation, axis: axis.index(), shape: shape.slice().to_vec() })
 }
 
-/// The options without the state, which goes with its rows.
-fn plain<T: Element, D: Dimension>(options: &Options<T, D>) -> Options<'static, T> {
-    Options { direction: options.direction, initial: None, log_coeffs: options.log_coeffs }
-}
-
-/// The arrays of a pass: `I` are read and `R` are written.
-struct All<'a, 'r, T, const I: usize, const R: usize> {
+/// The arrays of a pass that reads `I` and writes `O`, with the axis of the sequences last.
+struct Arrays<'a, 'r, T, const I: usize, const O: usize> {
+    direction: Direction,
+    log_coeffs: bool,
     inputs: [ArrayViewD<'a, T>; I],
-    results: [ArrayViewMutD<'r, T>; R],
+    results: [ArrayViewMutD<'r, T>; O],
+    /// The initial states.
     initial: Option<ArrayViewD<'a, T>>,
+    /// The states that are written.
     states: ArrayViewMutD<'r, T>,
 }
 
-/// The arrays of a pass as rows, `[num_seqs, seq_len]`: `I` are read and `R` are written.
-struct Rows<'a, 'r, T, const I: usize, const R: usize> {
-    inputs: [ArrayView2<'a, T>; I],
-    results: [ArrayViewMut2<'r, T>; R],
+/// A change of the axes of all arrays of a pass.
+#[derive(Clone, Copy)]
+enum Change {
+    /// A first axis of length one is inserted.
+    Inserted,
+    /// The first two axes become one.
+    Merged,
+    /// The first axis is dropped, with everything that is not at this index.
+    At(usize),
 }
 
-impl<'a, 'r, T: Element, const I: usize, const R: usize> All<'a, 'r, T, I, R> {
-    /// Puts the axis of the sequences behind all others.
-    fn last(mut self, axis: Axis) -> Self {
-        for i in axis.index() + 1..self.inputs[0].ndim() {
-            self.inputs.iter_mut().for_each(|array| array.swap_axes(i - 1, i));
-            self.results.iter_mut().for_each(|array| array.swap_axes(i - 1, i));
+impl<'a, 'r, T: Element, const I: usize, const O: usize> Arrays<'a, 'r, T, I, O> {
+    /// Takes the arrays with their names, and checks all shapes.
+    fn new<D: RemoveAxis>(
+        operation: &'static str,
+        axis: Axis,
+        inputs: [(&'static str, ArrayView<'a, T, D>); I],
+        results: [(&'static str, ArrayViewMut<'r, T, D>); O],
+        options: &'a Options<T, D::Smaller>,
+        (name, written): (&'static str, ArrayViewMut<'r, T, D::Smaller>),
+    ) -> Result<Self, Error> {
+        let (first, shape) = (inputs[0].0, inputs[0].1.raw_dim());
+        let states = shape_of_states(operation, &shape, axis)?;
+        if inputs.iter().any(|(_, array)| array.raw_dim() != shape) {
+            let named = inputs.iter().map(|(name, array)| (*name, array.shape().to_vec()));
+            return Err(Error::ShapeMismatch { operation, arrays: named.collect() });
         }
-        self
+        for (name, array) in &results {
+            same_shape(operation, (first, shape.slice()), (name, array.shape()))?;
+        }
+        let initial = options.initial.as_ref().map(|initial| initial.view());
+        if let Some(initial) = initial.as_ref().filter(|initial| initial.raw_dim() != states) {
+            let (shape, initial) = (shape.slice().to_vec(), initial.shape().to_vec());
+            let arrays = vec![(first, shape), ("initial", initial)];
+            return Err(Error::ShapeMismatch { operation, arrays });
+        }
+        same_shape(operation, ("states", states.slice()), (name, written.shape()))?;
+
+        let mut inputs = inputs.map(|(_, array)| array.into_dyn());
+        let mut results = results.map(|(_, array)| array.into_dyn());
+        for i in axis.index() + 1..shape.ndim() {
+            inputs.iter_mut().for_each(|array| array.swap_axes(i - 1, i));
+            results.iter_mut().for_each(|array| array.swap_axes(i - 1, i));
+        }
+        let Options { direction, log_coeffs, .. } = *options;
+        let initial = initial.map(ArrayBase::into_dyn);
+        Ok(Arrays { direction, log_coeffs, inputs, results, initial, states: written.into_dyn() })
     }
 
-    /// Hands all sequences to `pass`, as many at a time as the strides allow.
-    fn each(
-        mut self,
-        pass: &impl Fn(Rows<T, I, R>, &Options<T>) -> Result<Array1<T>, Error>,
-        options: &Options<T>,
-    ) -> Result<(), Error> {
-        if self.inputs[0].is_empty() {
+    /// Calls `compute` for all sequences, with as many rows at a time as the strides allow.
+    fn each<F>(mut self, compute: F) -> Result<(), Error>
+    where
+        F: Copy,
+        F: Fn([ArrayView2<T>; I], &Options<T>, [ArrayViewMut2<T>; O]) -> Result<Array1<T>, Error>,
+    {
+        if self.states.is_empty() {
             return Ok(());
         }
         match self.states.ndim() {
             // A single sequence is a row.
-            0 => {
-                let row = self
-                    .map(|array| array.insert_axis(Axis(0)), |array| array.insert_axis(Axis(0)));
-                row.each(pass, options)
+            0 => self.change(Change::Inserted).each(compute),
+            1 => {
+                let Arrays { direction, log_coeffs, .. } = self;
+                let initial = self.initial.map(|array| fixed::<_, Ix1>(array).into());
+                let options = Options { direction, initial, log_coeffs };
+                let states = compute(self.inputs.map(fixed), &options, self.results.map(fixed))?;
+                fixed::<_, Ix1>(self.states).assign(&states);
+                Ok(())
             }
-            1 => self.rows(pass, options),
-            _ if self.first_two_are_one() => {
-                self.map(merge_first_two, merge_first_two).each(pass, options)
-            }
-            _ => (0..self.states.len_of(Axis(0))).try_for_each(|i| {
-                let part = self.views().map(
-                    |array| array.index_axis_move(Axis(0), i),
-                    |array| array.index_axis_move(Axis(0), i),
-                );
-                part.each(pass, options)
-            }),
+            _ if self.first_two_are_one() => self.change(Change::Merged).each(compute),
+            _ => (0..self.states.len_of(Axis(0)))
+                .try_for_each(|i| self.views().change(Change::At(i)).each(compute)),
         }
     }
 
-    /// Whether in all arrays the first two axes are one, as far as memory goes.
+    /// True if the first two axes of every array are one axis in memory.
     fn first_two_are_one(&self) -> bool {
         let is_one = |shape: &[usize], strides: &[isize]| {
             shape[0] == 1 || shape[1] == 1 || strides[0] == shape[1] as isize * strides[1]
@@ -281,8 +256,10 @@ impl<'a, 'r, T: Element, const I: usize, const R: usize> All<'a, 'r, T, I, R> {
     }
 
     /// Views of the same arrays.
-    fn views(&mut self) -> All<'_, '_, T, I, R> {
-        All {
+    fn views(&mut self) -> Arrays<'_, '_, T, I, O> {
+        Arrays {
+            direction: self.direction,
+            log_coeffs: self.log_coeffs,
             inputs: self.inputs.each_ref().map(|array| array.view()),
             results: self.results.each_mut().map(|array| array.view_mut()),
             initial: self.initial.as_ref().map(|array| array.view()),
@@ -290,43 +267,27 @@ impl<'a, 'r, T: Element, const I: usize, const R: usize> All<'a, 'r, T, I, R> {
         }
     }
 
-    /// All arrays in another form: those that are read, and those that are written.
-    fn map(
-        self,
-        read: impl Fn(ArrayViewD<'a, T>) -> ArrayViewD<'a, T>,
-        written: impl Fn(ArrayViewMutD<'r, T>) -> ArrayViewMutD<'r, T>,
-    ) -> Self {
-        All {
-            inputs: self.inputs.map(&read),
-            results: self.results.map(&written),
-            initial: self.initial.map(read),
-            states: written(self.states),
+    fn change(self, change: Change) -> Self {
+        Arrays {
+            direction: self.direction,
+            log_coeffs: self.log_coeffs,
+            inputs: self.inputs.map(|array| changed(array, change)),
+            results: self.results.map(|array| changed(array, change)),
+            initial: self.initial.map(|array| changed(array, change)),
+            states: changed(self.states, change),
         }
-    }
-
-    /// Computes rows of `[num_seqs, seq_len]`.
-    fn rows(
-        self,
-        pass: &impl Fn(Rows<T, I, R>, &Options<T>) -> Result<Array1<T>, Error>,
-        options: &Options<T>,
-    ) -> Result<(), Error> {
-        let initial = self.initial.map(|array| fixed::<_, Ix1>(array).into());
-        let options =
-            Options { direction: options.direction, initial, log_coeffs: options.log_coeffs };
-        let rows = Rows {
-            inputs: self.inputs.map(fixed::<_, Ix2>),
-            results: self.results.map(fixed::<_, Ix2>),
-        };
-        let states = pass(rows, &options)?;
-        fixed::<_, Ix1>(self.states).assign(&states);
-        Ok(())
     }
 }
 
-/// The first two axes of an array as one, where its strides make them one.
-fn merge_first_two<S: Data>(mut array: ArrayBase<S, IxDyn>) -> ArrayBase<S, IxDyn> {
-    array.merge_axes(Axis(0), Axis(1));
-    array.index_axis_move(Axis(0), 0)
+fn changed<S: Data>(mut array: ArrayBase<S, IxDyn>, change: Change) -> ArrayBase<S, IxDyn> {
+    match change {
+        Change::Inserted => array.insert_axis(Axis(0)),
+        Change::Merged => {
+            array.merge_axes(Axis(0), Axis(1));
+            array.index_axis_move(Axis(0), 0)
+        }
+        Change::At(index) => array.index_axis_move(Axis(0), index),
+    }
 }
 
 /// An array with the number of axes that it was found to have.
@@ -343,7 +304,7 @@ mod tests {
         array, s,
     };
 
-    /// Numbers with small integers, so that every order of evaluation gives the same bits.
+    /// Small integers, so that every order of evaluation gives the same bits.
     fn numbers(shape: Ix4, seed: usize) -> Array4<f64> {
         let mut next = seed;
         Array::from_shape_simple_fn(shape, || {
@@ -352,8 +313,8 @@ mod tests {
         })
     }
 
-    /// A copy of `array`: laid out as it is (0), with the first axis the fastest in memory (1), or
-    /// as every second element of something larger (2), two of its axes backwards.
+    /// A copy of `array`: in the same layout (0), with the first axis the fastest in memory (1), or
+    /// as every second element of a larger array (2), with two axes backwards.
     fn laid_out(array: &Array4<f64>, layout: usize) -> Array4<f64> {
         match layout {
             0 => array.clone(),
@@ -363,7 +324,6 @@ mod tests {
                 other
             }
             _ => {
-                // Every second element of something larger, backwards.
                 let larger: Vec<usize> = array.shape().iter().map(|size| 2 * size).collect();
                 let mut larger = ArrayD::from_elem(larger, f64::NAN);
                 larger.slice_mut(s![..;-2, ..;2, ..;-2, ..;2]).assign(array);
@@ -372,7 +332,7 @@ mod tests {
         }
     }
 
-    /// The sequence along an axis that the others' indices choose.
+    /// The sequences along an axis.
     fn sequences<D: RemoveAxis>(array: ArrayView<f64, D>, axis: Axis) -> Vec<Array1<f64>> {
         array.lanes(axis).into_iter().map(|lane| lane.to_owned()).collect()
     }
@@ -382,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn every_axis_in_every_layout_is_what_the_loop_makes_of_each_sequence() {
+    fn every_axis_in_every_layout_agrees_with_the_loop() {
         let shape = Ix4(3, 1, 4, 5);
         let (x, c, d) = (numbers(shape, 5), numbers(shape, 11), numbers(shape, 23));
         for axis in (0..4).map(Axis) {
@@ -471,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sequence_and_none() {
+    fn one_sequence_or_none() {
         let (x, c) = (array![1.0, 2.0, 3.0], array![0.0, 1.0, 0.5]);
         let got = forward_along(x.view(), c.view(), Axis(0), &Options::default()).unwrap();
         assert_eq!((got.outputs, got.final_state.into_scalar()), (array![1.0, 3.0, 4.5], 4.5));
@@ -486,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn errors_name_the_shapes() {
         let (x, c) = (Array::<f32, _>::zeros((2, 3, 4)), Array::<f32, _>::zeros((2, 3, 5)));
         let message = |result: Result<_, Error>| match result {
             Ok(()) => String::from("no error"),

@@ -1,4 +1,4 @@
-//! The numbers a recurrence can be made of: `f32`, `f64` and their complex companions.
+//! The numbers that the recurrence computes with: `f32`, `f64` and complex numbers of either.
 
 use std::fmt::{Debug, Display};
 
@@ -18,8 +18,7 @@ pub trait Element:
     + Send
     + Sync
     + std::ops::Neg<Output = Self>
-    + crate::cpu::Kernel
-    + crate::once::Once
+    + crate::cpu::Vectors
 {
     /// The type of twice the precision in which the reference is computed:
     /// `f64` for real, `Complex<f64>` for complex elements.
@@ -44,14 +43,14 @@ pub trait Element:
     /// `radius · e^(i angle)`, with the angle in radians; a real number is the radius alone.
     fn from_polar(radius: f64, angle: f64) -> Self;
 
-    /// This number as a [`Wide`](Element::Wide) one, in which the reference is computed; nothing is
+    /// This number as a [`Wide`](Element::Wide) one, which the reference computes with; nothing is
     /// rounded.
     fn widen(self) -> Self::Wide;
 
     /// A wide number, rounded to this type.
     fn narrow(wide: Self::Wide) -> Self;
 
-    /// The complex conjugate; a real number is its own.
+    /// The complex conjugate; a real number is its own conjugate.
     fn conj(self) -> Self;
 
     /// The absolute value `|self|`, in `f64`.
@@ -65,6 +64,13 @@ pub trait Element:
 
     /// `self * factor + summand`; one rounding for real numbers on hardware that has it.
     fn mul_add(self, factor: Self, summand: Self) -> Self;
+
+    /// Judges an engine by one case of the [contract](crate::contract). This is a method without
+    /// type parameters: so it is compiled once, in this crate, and not again in each crate that
+    /// calls it.
+    #[cfg(feature = "contract")]
+    #[doc(hidden)]
+    fn judge(trial: &crate::contract::Trial<Self>) -> Result<f64, String>;
 
     /// A value that no computation should leave behind: NaN (in both parts).
     fn nan() -> Self {
@@ -105,6 +111,10 @@ macro_rules! real_element {
             fn ln(self) -> Self {
                 $real::ln(self)
             }
+            #[cfg(feature = "contract")]
+            fn judge(trial: &crate::contract::Trial<Self>) -> Result<f64, String> {
+                trial.judge()
+            }
             #[inline(always)]
             fn mul_add(self, factor: Self, summand: Self) -> Self {
                 $real::mul_add(self, factor, summand)
@@ -119,7 +129,7 @@ macro_rules! real_element {
             const PRODUCT_ROUNDINGS: f64 = 3.0;
 
             fn from_real(re: f64) -> Self {
-                // NaN goes into both parts, so that neither can pass for a result.
+                // NaN goes into both parts, so that neither looks like a result.
                 Complex::new(re as $real, if re.is_nan() { $real::NAN } else { 0.0 })
             }
             fn from_polar(radius: f64, angle: f64) -> Self {
@@ -142,6 +152,10 @@ macro_rules! real_element {
             }
             fn ln(self) -> Self {
                 Complex::ln(self)
+            }
+            #[cfg(feature = "contract")]
+            fn judge(trial: &crate::contract::Trial<Self>) -> Result<f64, String> {
+                trial.judge()
             }
             #[inline(always)]
             fn mul_add(self, factor: Self, summand: Self) -> Self {

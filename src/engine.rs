@@ -1,9 +1,8 @@
-//! The interface that every way of computing the recurrence has.
+//! The interface of every engine that computes the recurrence.
 
 use ndarray::{Array, Array1, ArrayView2, ArrayViewMut2, Dimension, Ix2};
 
-use crate::validate::same_shape;
-use crate::{Element, Error, Options};
+use crate::{Element, Error, Options, validate};
 
 /// The result of a forward pass.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +10,7 @@ pub struct Outputs<T, D: Dimension = Ix2> {
     /// `y`, of the shape of the inputs: `[num_seqs, seq_len]`.
     pub outputs: Array<T, D>,
     /// The last state computed, one per sequence: `y_{L-1}`, or `y_0` in reverse, with the same
-    /// bits. For sequences of length zero it is the initial state.
+    /// bits. Sequences of length zero end with their initial state.
     pub final_state: Array<T, D::Smaller>,
 }
 
@@ -21,22 +20,22 @@ pub struct Outputs<T, D: Dimension = Ix2> {
 /// treats the loss as holomorphic), so that a step against the gradient reduces a real loss.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gradients<T, D: Dimension = Ix2> {
-    /// With respect to the inputs, of their shape: `[num_seqs, seq_len]`.
+    /// The gradient with respect to the inputs, of their shape: `[num_seqs, seq_len]`.
     pub d_inputs: Array<T, D>,
-    /// With respect to the coefficients as they were given (`ln c` with
+    /// The gradient with respect to the coefficients as they were given (`ln c` with
     /// [`Options::log_coeffs`]), of their shape.
     pub d_coeffs: Array<T, D>,
-    /// With respect to the initial state, one per sequence: of shape `[num_seqs]`.
+    /// The gradient with respect to the initial state, one per sequence: of shape `[num_seqs]`.
     pub d_initial: Array<T, D::Smaller>,
 }
 
 /// One way to compute the recurrence along the last axis of `[num_seqs, seq_len]` arrays.
 ///
-/// Arrays may have any strides; zero sequences and zero length are valid. Nothing panics on what a
-/// caller passes in: what does not fit is an [`Error`]. Every engine of this project passes the
-/// same table of cases, [`contract`](crate::contract).
+/// Arrays may have any strides; zero sequences and zero length are valid. No argument makes an
+/// engine panic: arrays that do not fit together give an [`Error`]. Every engine of this project
+/// passes the same table of cases, [`contract`](crate::contract).
 pub trait Engine<T: Element>: Sync {
-    /// The engine's name, for tables and reports.
+    /// Returns the engine's name, for tables and reports.
     fn name(&self) -> &str;
 
     /// Computes the outputs `y_l = y_{l-1} * c_l + x_l` of every row.
@@ -54,9 +53,9 @@ pub trait Engine<T: Element>: Sync {
 
     /// Computes the gradients of a loss from its gradient `d_outputs` with respect to the outputs.
     ///
-    /// `outputs` are those of the forward pass with the same `coeffs` and `options`. If the loss
-    /// also depends on the final state, add its gradient to the last computed entry of `d_outputs`
-    /// first.
+    /// `outputs` are the outputs of the forward pass with the same `coeffs` and `options`. If the
+    /// loss also depends on the final state, first add its gradient to the last computed entry of
+    /// `d_outputs`.
     ///
     /// # Errors
     ///
@@ -69,14 +68,14 @@ pub trait Engine<T: Element>: Sync {
         options: &Options<T>,
     ) -> Result<Gradients<T>, Error>;
 
-    /// [`Engine::forward`] into an array of the caller's, of any strides; returns the final state.
+    /// Computes the outputs into an array of the caller, of any strides; returns the final state.
     ///
-    /// Every element of `outputs` is written, none is read. An engine that says nothing else
-    /// computes an array of its own and copies it.
+    /// Every element of `outputs` is written, and none is read. By default this calls
+    /// [`Engine::forward`] and copies the outputs.
     ///
     /// # Errors
     ///
-    /// As [`Engine::forward`], and if `outputs` has another shape than `inputs`.
+    /// As for [`Engine::forward`], and if `outputs` differ from `inputs` in shape.
     fn forward_into(
         &self,
         inputs: ArrayView2<T>,
@@ -84,20 +83,22 @@ pub trait Engine<T: Element>: Sync {
         options: &Options<T>,
         mut outputs: ArrayViewMut2<T>,
     ) -> Result<Array1<T>, Error> {
-        same_shape("forward", ("inputs", inputs.shape()), ("outputs", outputs.shape()))?;
+        validate::outputs(&inputs, &outputs)?;
         let computed = self.forward(inputs, coeffs, options)?;
         outputs.assign(&computed.outputs);
         Ok(computed.final_state)
     }
 
-    /// [`Engine::backward`] into arrays of the caller's, of any strides; returns the gradient with
+    /// Computes the gradients into arrays of the caller, of any strides; returns the gradient with
     /// respect to the initial state.
     ///
-    /// Every element of `d_inputs` and `d_coeffs` is written, none is read.
+    /// Every element of `d_inputs` and `d_coeffs` is written, and none is read. By default this
+    /// calls [`Engine::backward`] and copies the gradients.
     ///
     /// # Errors
     ///
-    /// As [`Engine::backward`], and if `d_inputs` or `d_coeffs` has another shape than `d_outputs`.
+    /// As for [`Engine::backward`], and if `d_inputs` or `d_coeffs` differ from `d_outputs` in
+    /// shape.
     fn backward_into(
         &self,
         d_outputs: ArrayView2<T>,
@@ -107,9 +108,7 @@ pub trait Engine<T: Element>: Sync {
         mut d_inputs: ArrayViewMut2<T>,
         mut d_coeffs: ArrayViewMut2<T>,
     ) -> Result<Array1<T>, Error> {
-        let expected = ("d_outputs", d_outputs.shape());
-        same_shape("backward", expected, ("d_inputs", d_inputs.shape()))?;
-        same_shape("backward", expected, ("d_coeffs", d_coeffs.shape()))?;
+        validate::gradients(&d_outputs, [&d_inputs, &d_coeffs])?;
         let computed = self.backward(d_outputs, coeffs, outputs, options)?;
         d_inputs.assign(&computed.d_inputs);
         d_coeffs.assign(&computed.d_coeffs);

@@ -1,4 +1,4 @@
-//! What can go wrong, in sentences that name the operation and the values.
+//! Errors, as sentences with the operation and the values.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::simt::Report;
 
 /// An error of this library.
 ///
-/// Its message says what was asked for and with which values:
+/// Its message has the operation and the values:
 ///
 /// ```
 /// use ndarray::Array2;
@@ -19,48 +19,48 @@ use crate::simt::Report;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Arrays that must agree do not.
+    /// The shapes of arrays do not match.
     ShapeMismatch {
-        /// The operation that was asked for.
+        /// The operation.
         operation: &'static str,
-        /// The arrays' names and shapes, the one that sets the expectation first.
+        /// The names and shapes of the arrays; the first one is what the others should match.
         arrays: Vec<(&'static str, Vec<usize>)>,
     },
-    /// Arrays do not have the axis that was named.
+    /// Arrays do not have the requested axis.
     NoSuchAxis {
-        /// The operation that was asked for.
+        /// The operation.
         operation: &'static str,
         /// The axis, counted from 0.
         axis: usize,
-        /// The arrays' shape.
+        /// The shape of the arrays.
         shape: Vec<usize>,
     },
-    /// A text does not say what it should.
+    /// A text cannot be read.
     Parse {
-        /// What the text was taken for: a kernel, a device, a type of elements.
+        /// The thing that the text should name: a kernel, a device, a type of elements.
         what: &'static str,
         /// The text.
         text: String,
-        /// What is wrong with it, or what would have been right.
+        /// What is wrong with the text, or an example of a correct one.
         message: String,
     },
-    /// The engine does not offer what was asked for.
+    /// The engine does not support the request.
     Unsupported {
         /// The engine's name.
         engine: String,
-        /// What was asked for, with its value.
+        /// The unsupported option, with its value.
         what: String,
     },
     /// The result does not fit into memory.
     OutOfMemory {
-        /// The operation that was asked for.
+        /// The operation.
         operation: &'static str,
-        /// The number of bytes that could not be had.
+        /// The number of bytes that could not be allocated.
         bytes: usize,
     },
-    /// A device, its driver or its compiler is missing, or could not do what was asked for.
+    /// A device, its driver or its compiler is missing, or has failed.
     Device {
-        /// Which one: `cuda:0`, `simt`, `CUDA`, `NVRTC`.
+        /// The name: `cuda:0`, `simt`, `CUDA`, `NVRTC`.
         device: String,
         /// What happened and what to do about it.
         message: String,

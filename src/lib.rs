@@ -25,26 +25,27 @@
 //!
 //! # A tour
 //!
-//! - [`Options`] chooses the [`Direction`], the initial state, and coefficients given as
+//! - [`Options`] has the [`Direction`], the initial state, and whether coefficients are given as
 //!   logarithms.
 //! - [`Element`] is implemented for `f32`, `f64` and their complex numbers.
-//! - [`Engine`] is the interface that every way of computing the recurrence shares;
-//!   [`cpu::Cpu`] is the one behind [`forward`] and [`backward`].
-//! - [`mod@reference`] holds the loop in double precision and the error bound that every engine is
-//!   held to, `contract` (a feature) the table of cases that checks it.
+//! - [`Engine`] is the interface that all engines share; [`cpu::Cpu`] is the engine behind
+//!   [`forward`] and [`backward`].
+//! - [`mod@reference`] has the loop in double precision and the error bound that every engine must
+//!   keep, `contract` (a feature) the table of cases that checks it.
 //! - [`device`] runs CUDA kernels on an NVIDIA GPU or on an emulator of one ([`simt`]), [`kernels`]
 //!   is the catalogue of the project's own.
 //!
 //! # Features
 //!
-//! Both of the first two are on by default; [`device`], [`kernels`] and [`simt`] are there with
-//! either of them, and without both a user of the CPU compiles neither the interface to
-//! NVIDIA's driver, nor the emulator, nor any PTX.
+//! The first two are on by default. [`device`], [`kernels`] and [`simt`] exist with either of them;
+//! without both, a user of the CPU compiles neither the interface to NVIDIA's driver, nor the
+//! emulator, nor any PTX.
 //!
 //! - `cuda`: NVIDIA GPUs, and the compiler NVRTC. The libraries are found at run time. With this
-//!   one alone there is no emulated device, so that [`device::Device::auto`] takes a GPU or fails.
-//! - `simt`: the emulated device. With this one alone [`device::Device::cuda`] is always an error,
-//!   and kernels are those that are shipped.
+//!   feature alone there is no emulated device, so that [`device::Device::auto`] takes a GPU or
+//!   fails.
+//! - `simt`: the emulated device. With this feature alone [`device::Device::cuda`] is always an
+//!   error, and all kernels are shipped ones.
 //! - `contract`: the table of cases that every engine must pass, and the golden data.
 
 pub mod cpu;
@@ -65,7 +66,6 @@ mod along;
 mod element;
 mod engine;
 mod error;
-mod once;
 mod options;
 
 use ndarray::{Array1, ArrayView2, ArrayViewMut2};
@@ -92,9 +92,9 @@ pub use crate::options::{Direction, Options};
 ///
 /// # Threads
 ///
-/// Large arrays are computed by the threads of the current rayon pool. A process that was made by
-/// `fork` (without `exec`) has the pool and none of its threads, and a call there waits for ever:
-/// fork first, or use [`cpu::Cpu::single_threaded`] there.
+/// Large arrays are computed by the threads of the current rayon pool. A process that `fork` made
+/// (without `exec`) has the pool but none of its threads, and a call in it never returns: fork
+/// first, or use [`cpu::Cpu::single_threaded`] there.
 ///
 /// # Errors
 ///
@@ -107,14 +107,14 @@ pub fn forward<T: Element>(
     cpu::Cpu::default().forward(inputs, coeffs, options)
 }
 
-/// Computes the outputs into an array of the caller's, of any strides, and returns the final state
+/// Computes the outputs into an array of the caller, of any strides, and returns the final state
 /// `[num_seqs]`.
 ///
-/// Every element of `outputs` is written, none is read. Otherwise as [`forward`].
+/// Every element of `outputs` is written, and none is read. Everything else is as in [`forward`].
 ///
 /// # Errors
 ///
-/// As [`forward`], and if `outputs` has another shape than `inputs`.
+/// As for [`forward`], and if `outputs` differ from `inputs` in shape.
 pub fn forward_into<T: Element>(
     inputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,
@@ -126,8 +126,8 @@ pub fn forward_into<T: Element>(
 
 /// Computes the gradients on this machine's CPU, with [`cpu::Cpu`].
 ///
-/// `outputs` are those of [`forward`] with the same `coeffs` and `options`. What is said there of
-/// large coefficients and of threads holds here, too. For other axes and more dimensions there is
+/// `outputs` are the outputs of [`forward`] with the same `coeffs` and `options`. Its remarks about
+/// large coefficients and threads also apply here. For other axes and more dimensions there is
 /// [`backward_along`].
 ///
 /// # Errors
@@ -142,14 +142,15 @@ pub fn backward<T: Element>(
     cpu::Cpu::default().backward(d_outputs, coeffs, outputs, options)
 }
 
-/// Computes the gradients into arrays of the caller's, of any strides, and returns that of the
-/// initial state `[num_seqs]`.
+/// Computes the gradients into arrays of the caller, of any strides, and returns the gradient of
+/// the initial state `[num_seqs]`.
 ///
-/// Every element of `d_inputs` and `d_coeffs` is written, none is read. Otherwise as [`backward`].
+/// Every element of `d_inputs` and `d_coeffs` is written, and none is read. Everything else is as
+/// in [`backward`].
 ///
 /// # Errors
 ///
-/// As [`backward`], and if `d_inputs` or `d_coeffs` has another shape than `d_outputs`.
+/// As for [`backward`], and if `d_inputs` or `d_coeffs` differ from `d_outputs` in shape.
 pub fn backward_into<T: Element>(
     d_outputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,

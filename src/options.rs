@@ -1,4 +1,4 @@
-//! What can be asked of a recurrence beside its inputs and coefficients.
+//! The options of a recurrence.
 
 use ndarray::{CowArray, Dimension, Ix1};
 
@@ -13,7 +13,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The other direction: the one in which gradients flow.
+    /// Returns the other direction, in which gradients flow.
     pub fn reversed(self) -> Self {
         match self {
             Direction::Forward => Direction::Reverse,
@@ -21,7 +21,7 @@ impl Direction {
         }
     }
 
-    /// The position, in an array of `seq_len` elements, of the step number `step`.
+    /// Returns the position of a step, counted from 0, in an array of `seq_len` elements.
     #[inline(always)]
     pub fn position(self, step: usize, seq_len: usize) -> usize {
         match self {
@@ -44,19 +44,19 @@ impl Direction {
 ///
 /// A state is borrowed (`array.view().into()`, `(&array).into()`) or owned (`array.into()`).
 ///
-/// `D` is the dimension of the states: one less than that of the arrays, and so `Ix1` for
+/// `D` is the dimension of the states, one less than the dimension of the arrays: `Ix1` for
 /// `[num_seqs, seq_len]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options<'a, T, D: Dimension = Ix1> {
-    /// Which way the recurrence walks.
+    /// The direction of the recurrence.
     pub direction: Direction,
-    /// The state before the first step, one per sequence (shape `[num_seqs]`; of arrays of more
-    /// dimensions, their shape without the axis of the sequence): `y_{-1}`, and for
-    /// [`Direction::Reverse`] `y_L`. `None` means zero.
+    /// The state before the first step, one per sequence: `y_{-1}`, or `y_L` for
+    /// [`Direction::Reverse`]. The shape is `[num_seqs]`; for arrays of more dimensions, their
+    /// shape without the axis of the sequence. `None` means zero.
     pub initial: Option<CowArray<'a, T, D>>,
-    /// The coefficients are given as `ln c`; gradients are with respect to `ln c` as well. Each
-    /// engine computes `c` by an exponential of its own: the CPU's by the standard library's, those
-    /// of devices by one of multiply-adds, which gives the same bits on every device
+    /// True if the coefficients are given as `ln c`; gradients are then with respect to `ln c` as
+    /// well. The engine of the CPU computes `c` by the standard library's exponential. Devices use
+    /// an exponential of multiply-adds, which gives the same bits on every device
     /// ([`Recurrence`](crate::device::Recurrence#logarithms)).
     pub log_coeffs: bool,
 }

@@ -1,6 +1,6 @@
-//! The checks that every engine makes before it computes, and the allocation of its results.
+//! The checks that an engine makes before it computes, and the allocation of its results.
 
-use ndarray::{Array, Array1, ArrayView2, Dimension, IntoDimension};
+use ndarray::{Array, Array1, ArrayView2, ArrayViewMut2, Dimension, IntoDimension};
 
 use crate::{Element, Error, Options};
 
@@ -8,7 +8,8 @@ use crate::{Element, Error, Options};
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if `coeffs` or the initial state do not fit the `inputs`.
+/// [`Error::ShapeMismatch`] if `coeffs` differ from `inputs` in shape, or there is not one initial
+/// state per row.
 pub fn forward<T: Element>(
     inputs: &ArrayView2<T>,
     coeffs: &ArrayView2<T>,
@@ -21,7 +22,8 @@ pub fn forward<T: Element>(
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if `coeffs`, `outputs` or the initial state do not fit the `d_outputs`.
+/// [`Error::ShapeMismatch`] if `coeffs` or `outputs` differ from `d_outputs` in shape, or there is
+/// not one initial state per row.
 pub fn backward<T: Element>(
     d_outputs: &ArrayView2<T>,
     coeffs: &ArrayView2<T>,
@@ -32,11 +34,27 @@ pub fn backward<T: Element>(
     shapes("backward", &arrays, options)
 }
 
-/// Checks that a result buffer has the shape of the array it belongs to.
+/// Checks that the array for the outputs has the shape of the inputs.
+pub(crate) fn outputs<T>(inputs: &ArrayView2<T>, outputs: &ArrayViewMut2<T>) -> Result<(), Error> {
+    same_shape("forward", ("inputs", inputs.shape()), ("outputs", outputs.shape()))
+}
+
+/// Checks that the arrays for the gradients of inputs and coefficients have the shape of
+/// `d_outputs`.
+pub(crate) fn gradients<T>(
+    d_outputs: &ArrayView2<T>,
+    [d_inputs, d_coeffs]: [&ArrayViewMut2<T>; 2],
+) -> Result<(), Error> {
+    let expected = ("d_outputs", d_outputs.shape());
+    same_shape("backward", expected, ("d_inputs", d_inputs.shape()))?;
+    same_shape("backward", expected, ("d_coeffs", d_coeffs.shape()))
+}
+
+/// Checks that an array has the shape of another one; each is given as its name and its shape.
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] naming both.
+/// [`Error::ShapeMismatch`] with both names and shapes.
 pub fn same_shape(
     operation: &'static str,
     expected: (&'static str, &[usize]),
@@ -49,29 +67,29 @@ pub fn same_shape(
     Err(Error::ShapeMismatch { operation, arrays })
 }
 
-/// An array of zeros for a result, or an error where the memory cannot be had.
+/// Allocates an array of zeros for a result.
 ///
 /// # Errors
 ///
-/// [`Error::OutOfMemory`] with the number of bytes.
+/// [`Error::OutOfMemory`] with the number of bytes, if they cannot be allocated.
 pub fn allocate<T: Element, D: Dimension>(
     operation: &'static str,
     shape: impl IntoDimension<Dim = D>,
 ) -> Result<Array<T, D>, Error> {
     let shape = shape.into_dimension();
-    // A broadcast view can describe far more elements than it holds. Ask before `zeros`, which
-    // would abort the program; `zeros` itself gets untouched pages, which a filled `Vec` would not.
+    // A broadcast view can describe far more elements than it holds, and `zeros` would abort the
+    // program. But only `zeros` gets pages that nobody has touched, which a filled `Vec` would not.
     let len = shape.slice().iter().fold(1, |len: usize, &size| len.saturating_mul(size));
     let bytes = len.saturating_mul(size_of::<T>());
     Vec::<T>::new().try_reserve_exact(len).map_err(|_| Error::OutOfMemory { operation, bytes })?;
     Ok(Array::zeros(shape))
 }
 
-/// The state before each row: a copy of the initial states, or zeros.
+/// Returns the states before the rows: a copy of the initial states, or zeros.
 ///
 /// # Errors
 ///
-/// [`Error::OutOfMemory`] with the number of bytes.
+/// [`Error::OutOfMemory`] with the number of bytes, if they cannot be allocated.
 pub fn initial_states<T: Element>(
     operation: &'static str,
     options: &Options<T>,

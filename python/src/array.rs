@@ -1,4 +1,4 @@
-//! Arrays of others: where their elements lie, and views of them.
+//! Arrays that belong to the caller: the places of their elements, and views of them.
 #![allow(unsafe_code)]
 
 use std::ops::Range;
@@ -8,37 +8,37 @@ use ndarray::{ArrayViewD, ArrayViewMutD, Axis, IxDyn, ShapeBuilder};
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 
-/// What elements are.
+/// The type of elements.
 pub type Dtype = ElementType;
 
-/// Where elements are.
+/// The memory that elements are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     Cpu,
     Cuda(usize),
 }
 
-/// An array that somebody else has, for the time of a call.
+/// An array that belongs to somebody else, for the duration of a call.
 #[derive(Debug)]
 pub struct Array {
     pub name: &'static str,
     pub place: Place,
     pub dtype: Dtype,
     pub shape: Vec<usize>,
-    /// In elements.
+    /// The strides, in elements.
     strides: Vec<isize>,
     data: *mut u8,
     read_only: bool,
 }
 
-// SAFETY: the owner keeps the memory for the time of the call, and whichever thread computes reads
-// and writes there.
+// SAFETY: the owner keeps the memory for the duration of the call, and any thread may read and
+// write there.
 unsafe impl Send for Array {}
-// SAFETY: as above; what is shared is read only.
+// SAFETY: as above; through shared references it is only read.
 unsafe impl Sync for Array {}
 
 impl Array {
-    /// What its owner says of it; an error if no memory can hold it.
+    /// Describes an array as its owner does; an error if it is larger than any memory.
     pub fn new(
         name: &'static str,
         data: *mut u8,
@@ -74,7 +74,7 @@ impl Array {
         self.shape.iter().product()
     }
 
-    /// The address of the first element, of an array whose elements lie row after row.
+    /// Returns the address of the first element; an error unless the rows follow one another.
     pub fn address(&self) -> PyResult<u64> {
         let compact = row_after_row(&self.shape);
         let axes = self.shape.iter().zip(self.strides.iter().zip(&compact));
@@ -85,14 +85,14 @@ impl Array {
             .refused(&format!("has strides {:?}; on a GPU arrays lie row after row", self.strides)))
     }
 
-    /// An exception that names the array.
+    /// Returns an exception that names the array.
     pub fn refused(&self, what: &str) -> pyo3::PyErr {
         let Array { name, shape, dtype, .. } = self;
         PyValueError::new_err(format!("{name} {shape:?} of {dtype} {what}"))
     }
 
-    /// The first and the last element's distance from `data`, in elements; `None` if no number
-    /// holds it.
+    /// Returns the distances of the first and the last element in memory from `data`, in elements;
+    /// `None` if an `isize` does not hold them.
     fn reach(&self) -> Option<(isize, isize)> {
         let (mut low, mut high) = (0_isize, 0_isize);
         for (&size, &stride) in self.shape.iter().zip(&self.strides) {
@@ -105,7 +105,7 @@ impl Array {
         Some((low, high))
     }
 
-    /// The bytes between the first element and the last.
+    /// Returns the addresses from the first element to the last.
     fn bytes(&self) -> Range<usize> {
         let bytes = self.dtype.bytes() as isize;
         match self.reach() {
@@ -117,12 +117,12 @@ impl Array {
         }
     }
 
-    /// The strides without their signs, and the address of the element that comes first in memory.
+    /// Returns the strides without their signs, and the address of the first element in memory.
     fn laid_out<T>(&self) -> (ndarray::StrideShape<IxDyn>, *mut T) {
         let (low, strides) = match self.is_empty() {
             true => (0, vec![0; self.shape.len()]),
             false => {
-                let (low, _) = self.reach().unwrap_or_default(); // `new` has seen to it
+                let (low, _) = self.reach().unwrap_or_default(); // `new` has checked it
                 (low, self.strides.iter().map(|stride| stride.unsigned_abs()).collect())
             }
         };
@@ -130,7 +130,7 @@ impl Array {
             true => std::ptr::NonNull::<T>::dangling().as_ptr(),
             false => self.data.cast::<T>().wrapping_offset(low),
         };
-        // Along an axis of one element it does not matter how far the next one would be.
+        // The stride of an axis with one element has no effect.
         let strides: Vec<usize> = self
             .shape
             .iter()
@@ -146,29 +146,29 @@ impl Array {
         strides.map(|(axis, _)| Axis(axis)).collect::<Vec<_>>().into_iter()
     }
 
-    /// The elements, to be read.
+    /// Returns a view of the elements for reading.
     ///
     /// # Safety
     ///
     /// 1. The array's elements are of type `T` and on the CPU.
-    /// 2. Nothing writes there as long as the view is used.
+    /// 2. Nothing writes there while the view is used.
     pub unsafe fn view<T>(&self) -> ArrayViewD<'_, T> {
         let (shape, first) = self.laid_out::<T>();
-        // SAFETY: (1) the owner says that these elements are there and initialised, and keeps them;
-        // (2) as the caller promises; (3) they are in one allocation, whose size a number holds,
-        // and aligned: `new` has seen to it.
+        // SAFETY: (1) the owner has initialised these elements, and keeps them; (2) as the caller
+        // promises; (3) they are in one allocation, whose size an `isize` holds, and aligned: `new`
+        // has checked it.
         let mut view = unsafe { ArrayViewD::from_shape_ptr(shape, first) };
         self.backwards().for_each(|axis| view.invert_axis(axis));
         view
     }
 
-    /// The elements, to be written.
+    /// Returns a view of the elements for writing.
     ///
     /// # Safety
     ///
     /// 1. The array's elements are of type `T` and on the CPU.
-    /// 2. Nothing else reads or writes there as long as the view is used, and no two elements are
-    ///    one: [`check_results`] has found no mistake.
+    /// 2. Nothing else reads or writes there while the view is used, and no two elements are at one
+    ///    address: [`check_results`] has found no error.
     pub unsafe fn view_mut<T>(&mut self) -> ArrayViewMutD<'_, T> {
         let (shape, first) = self.laid_out::<T>();
         let backwards = self.backwards();
@@ -178,7 +178,7 @@ impl Array {
         view
     }
 
-    /// Whether two indices may name one element.
+    /// Returns whether two indices may mean the same element in memory.
     fn meets_itself(&self) -> bool {
         let axes = self.shape.iter().zip(&self.strides).filter(|(size, _)| **size > 1);
         let mut axes: Vec<_> = axes.map(|(&size, &stride)| (stride.unsigned_abs(), size)).collect();
@@ -192,7 +192,7 @@ impl Array {
     }
 }
 
-/// An exception if a result cannot be written, or lies where something else does.
+/// Checks that results can be written, and that their memory does not overlap other arrays.
 // ANCHOR: results
 pub fn check_results(inputs: &[&Array], results: &[&Array]) -> PyResult<()> {
     for (number, result) in results.iter().enumerate() {
@@ -219,7 +219,7 @@ pub fn check_results(inputs: &[&Array], results: &[&Array]) -> PyResult<()> {
 }
 // ANCHOR_END: results
 
-/// Strides in elements of an array that lies row after row.
+/// Returns the strides, in elements, of an array whose rows follow one another.
 fn row_after_row(shape: &[usize]) -> Vec<isize> {
     let mut strides = vec![0; shape.len()];
     let mut next = 1_usize;

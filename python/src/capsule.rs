@@ -1,4 +1,4 @@
-//! DLPack capsules: what an array is, as its owner says it.
+//! DLPack capsules, in which the owner of an array describes it.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_void};
@@ -10,7 +10,10 @@ use pyo3::{ffi, types::PyCapsule};
 
 use crate::array::{Array, Dtype, Place};
 
-/// DLPack's numbers of what is supported here: `DLDeviceType` and `DLDataTypeCode`.
+/// An argument of a Python function that is a capsule.
+pub type Capsule<'a, 'py> = &'a Bound<'py, PyCapsule>;
+
+/// The supported numbers of DLPack's `DLDeviceType` and `DLDataTypeCode`.
 const CPU: i32 = 1;
 const CUDA: i32 = 2;
 const CUDA_HOST: i32 = 3;
@@ -18,7 +21,7 @@ const CUDA_MANAGED: i32 = 13;
 const FLOAT: u8 = 2;
 const BFLOAT: u8 = 4;
 const COMPLEX: u8 = 5;
-/// The bit of an array that must not be written.
+/// The flag of an array that must not be written.
 const READ_ONLY: u64 = 1;
 /// More axes than any library has.
 const MOST_AXES: i32 = 64;
@@ -51,16 +54,16 @@ struct Versioned {
     tensor: DlTensor,
 }
 
-/// The array in a capsule, which its owner keeps as long as the capsule is there and is not
+/// Returns the array in a capsule. Its owner keeps it as long as the capsule exists and is not
 /// consumed: `capsule` is an argument of the call, and nothing here consumes it.
-pub fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
+pub fn read(name: &'static str, capsule: Capsule) -> PyResult<Array> {
     let (tensor, read_only) = if let Some(pointer) = pointer(capsule, c"dltensor") {
-        // SAFETY: the capsule's name says what it points to (`DLManagedTensor` begins with the
-        // tensor).
+        // SAFETY: the capsule's name is the type that it points to (`DLManagedTensor` begins with
+        // the tensor).
         (unsafe { &*pointer.cast::<DlTensor>() }, false)
     } else if let Some(pointer) = pointer(capsule, c"dltensor_versioned") {
         let versioned = pointer.cast::<Versioned>();
-        // SAFETY: as above; the version comes first in all versions, and says what follows.
+        // SAFETY: as above; all versions begin with the version.
         let major = unsafe { (*versioned).major };
         if major != 1 {
             let message = format!("{name} is an array of DLPack {major}; linrec reads 0 and 1");
@@ -76,15 +79,12 @@ pub fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Arra
     describe(name, tensor, read_only)
 }
 
-/// The array in a capsule, if there is one.
-pub fn read_optional(
-    name: &'static str,
-    capsule: Option<&Bound<'_, PyCapsule>>,
-) -> PyResult<Option<Array>> {
+/// Returns the array in a capsule, if there is one.
+pub fn read_optional(name: &'static str, capsule: Option<Capsule>) -> PyResult<Option<Array>> {
     capsule.map(|capsule| read(name, capsule)).transpose()
 }
 
-fn pointer(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> Option<*mut c_void> {
+fn pointer(capsule: Capsule, name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the object is alive, and the name ends with a zero.
     let pointer = unsafe {
         match ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) {
@@ -122,7 +122,7 @@ fn describe(name: &'static str, tensor: &DlTensor, read_only: bool) -> PyResult<
     let axes = tensor.ndim.unsigned_abs() as usize;
     let numbers = |from: *const i64| match axes {
         0 => &[][..],
-        // SAFETY: DLPack says so many numbers are there, and that they stay as long as the tensor.
+        // SAFETY: by DLPack's rules there is one number per axis, as long as the tensor exists.
         _ => unsafe { slice::from_raw_parts(from, axes) },
     };
     let mut shape = Vec::with_capacity(axes);

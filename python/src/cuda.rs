@@ -1,4 +1,4 @@
-//! The recurrence on a GPU, in memory and on a stream of the caller's.
+//! The recurrence on a GPU, over the caller's memory and on the caller's stream.
 #![allow(unsafe_code)]
 
 use std::any::Any;
@@ -7,99 +7,50 @@ use std::env;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linrec::device::{
-    BackwardOptions, Buffer, Choice, Device, ForwardOptions, Job, Recurrence, Shape, Storage,
-    Stream, dispatch,
-};
+use linrec::device::{Buffer, Choice, Device, Job, Recurrence, Shape, Storage, Stream, dispatch};
 use pyo3::PyResult;
 
 use crate::array::{Array, Dtype};
 use crate::failure::exception;
-use crate::recurrence::{Asked, Backward, Forward};
+use crate::pass::{Kind, Pass, try_map};
 
-/// The variable that names the kernels: `auto:shipped` (the default), `auto`, or one of the
-/// catalogue.
+/// The environment variable for the choice of kernels: `auto:shipped` (the default), `auto`, or a
+/// kernel of the catalogue.
 const KERNELS: &str = "LINREC_KERNELS";
 
-/// The arrays have been checked: all are on this device.
-pub fn forward(ordinal: usize, arrays: &Forward, asked: Asked) -> PyResult<()> {
-    dispatch(arrays.inputs.dtype, ForwardJob { ordinal, arrays, asked })
-}
-
-/// As `forward`.
-pub fn backward(ordinal: usize, arrays: &Backward, asked: Asked) -> PyResult<()> {
-    dispatch(arrays.d_outputs.dtype, BackwardJob { ordinal, arrays, asked })
-}
-
-struct ForwardJob<'a> {
+/// Queues a pass whose arrays have been checked: all are on this device.
+pub fn compute<K: Kind<I, O>, const I: usize, const O: usize>(
     ordinal: usize,
-    arrays: &'a Forward,
-    asked: Asked,
+    pass: &Pass<K, I, O>,
+) -> PyResult<()> {
+    dispatch(pass.inputs[0].dtype, PassJob { ordinal, pass })
 }
 
-impl Job for ForwardJob<'_> {
+struct PassJob<'a, K, const I: usize, const O: usize> {
+    ordinal: usize,
+    pass: &'a Pass<K, I, O>,
+}
+
+impl<K: Kind<I, O>, const I: usize, const O: usize> Job for PassJob<'_, K, I, O> {
     type Output = PyResult<()>;
 
     fn run<S: Storage>(self) -> PyResult<()> {
-        let ForwardJob { ordinal, arrays, asked } = self;
-        let Forward { inputs, coeffs, initial, outputs } = arrays;
-        let shape = rows(inputs, asked)?;
-        let place = Lent::new(ordinal, asked.stream)?;
-        same_shape(inputs, &[coeffs, outputs])?;
-        let initial = place.states::<S>(inputs, initial.as_ref())?;
-        let (inputs, coeffs) = (place.buffer::<S>(inputs)?, place.buffer::<S>(coeffs)?);
-        let mut outputs = place.buffer::<S>(outputs)?;
-        let options = ForwardOptions {
-            direction: asked.direction,
-            log_coeffs: asked.log_coeffs,
-            initial: initial.as_ref(),
-            final_state: None,
-            stream: Some(&place.stream),
-        };
-        let recurrence = recurrence::<S>(&place.device)?;
-        let launched = recurrence.forward_into(&inputs, &coeffs, &mut outputs, shape, options);
-        launched.map(drop).map_err(exception)
-    }
-}
-
-struct BackwardJob<'a> {
-    ordinal: usize,
-    arrays: &'a Backward,
-    asked: Asked,
-}
-
-impl Job for BackwardJob<'_> {
-    type Output = PyResult<()>;
-
-    fn run<S: Storage>(self) -> PyResult<()> {
-        let BackwardJob { ordinal, arrays, asked } = self;
-        let Backward { d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial } =
-            arrays;
-        let shape = rows(d_outputs, asked)?;
-        let place = Lent::new(ordinal, asked.stream)?;
-        same_shape(d_outputs, &[coeffs, outputs, d_inputs, d_coeffs])?;
-        let initial = place.states::<S>(d_outputs, initial.as_ref())?;
-        let mut d_initial = place.states::<S>(d_outputs, Some(d_initial))?;
-        let d_outputs = place.buffer::<S>(d_outputs)?;
-        let (coeffs, outputs) = (place.buffer::<S>(coeffs)?, place.buffer::<S>(outputs)?);
-        let (mut d_inputs, mut d_coeffs) =
-            (place.buffer::<S>(d_inputs)?, place.buffer::<S>(d_coeffs)?);
-        let options = BackwardOptions {
-            direction: asked.direction,
-            log_coeffs: asked.log_coeffs,
-            initial: initial.as_ref(),
-            d_initial: d_initial.as_mut(),
-            stream: Some(&place.stream),
-        };
-        let recurrence = recurrence::<S>(&place.device)?;
-        let launched = recurrence.backward_into(
-            &d_outputs,
-            &coeffs,
-            &outputs,
-            &mut d_inputs,
-            &mut d_coeffs,
+        let Pass { inputs, initial, results, d_initial, arguments, .. } = self.pass;
+        let first = &inputs[0];
+        let shape = rows(first, arguments.axis)?;
+        let lent = Lent::new(self.ordinal, arguments.stream)?;
+        same_shape(first, inputs[1..].iter().chain(results))?;
+        let initial = lent.states::<S>(first, initial.as_ref())?;
+        let mut d_initial = lent.states::<S>(first, d_initial.as_ref())?;
+        let inputs = try_map(inputs.each_ref(), |array| lent.buffer::<S>(array))?;
+        let mut results = try_map(results.each_ref(), |array| lent.buffer::<S>(array))?;
+        let launched = K::queue(
+            &recurrence::<S>(&lent.device)?,
+            inputs.each_ref(),
+            results.each_mut(),
             shape,
-            options,
+            (initial.as_ref(), d_initial.as_mut()),
+            (*arguments, &lent.stream),
         );
         launched.map(drop).map_err(exception)
     }
@@ -124,22 +75,21 @@ impl Lent {
     }
     // ANCHOR_END: lent
 
-    /// An array of the caller's, which lies row after row.
+    /// An array of the caller, whose rows follow one another.
     pub fn buffer<S: Storage>(&self, array: &Array) -> PyResult<Buffer<S>> {
         let address = array.address()?;
-        // SAFETY: (1) the array's owner says that its elements are there, and keeps them until the
-        // call returns, and then until the stream's work so far is over: whoever works on a stream
-        // frees in its order; (2) and (3) the caller orders on the stream what else reads and
-        // writes there.
+        // SAFETY: (1) the array's owner keeps its elements until the call returns, and then until
+        // the stream's work so far is done: memory used on a stream is freed in its order; (2) and
+        // (3) the caller orders everything else that reads and writes there on the stream.
         unsafe { self.device.lent_buffer(address, array.len()) }.map_err(exception)
     }
 
-    /// An array of the caller's, if there is one.
+    /// An array of the caller, if there is one.
     pub fn optional<S: Storage>(&self, array: &Option<Array>) -> PyResult<Option<Buffer<S>>> {
         array.as_ref().map(|array| self.buffer(array)).transpose()
     }
 
-    /// States, of the shape of `rows` without its last axis, if there are any.
+    /// States, of the shape of `rows` without its last axis, if they are given.
     fn states<S: Storage>(
         &self,
         rows: &Array,
@@ -153,22 +103,21 @@ impl Lent {
     }
 }
 
-/// The shape as the kernels see it.
-fn rows(array: &Array, asked: Asked) -> PyResult<Shape> {
+/// The shape of the rows, whose axis must be the last one.
+fn rows(array: &Array, axis: usize) -> PyResult<Shape> {
     match array.shape.split_last() {
-        Some((&seq_len, others)) if asked.axis == others.len() => {
+        Some((&seq_len, others)) if axis == others.len() => {
             Ok(Shape { num_seqs: others.iter().product(), seq_len })
         }
         _ => {
-            let what =
-                format!("has its sequences along axis {}; on a GPU it is the last", asked.axis);
+            let what = format!("has its sequences along axis {axis}; on a GPU it is the last");
             Err(array.refused(&what))
         }
     }
 }
 
-fn same_shape(first: &Array, others: &[&Array]) -> PyResult<()> {
-    match others.iter().find(|other| other.shape != first.shape) {
+fn same_shape<'a>(first: &Array, mut others: impl Iterator<Item = &'a Array>) -> PyResult<()> {
+    match others.find(|other| other.shape != first.shape) {
         None => Ok(()),
         Some(other) => {
             Err(other.refused(&format!("does not fit {} {:?}", first.name, first.shape)))
@@ -176,9 +125,9 @@ fn same_shape(first: &Array, others: &[&Array]) -> PyResult<()> {
     }
 }
 
-/// The recurrence on a device, made when it is first needed.
+/// Returns the recurrence on a device, which is made at the first call.
 fn recurrence<S: Storage>(device: &Device) -> PyResult<Recurrence<S>> {
-    kept(device, S::ELEMENT, || {
+    cached(device, S::ELEMENT, || {
         let choice = match env::var(KERNELS) {
             Ok(name) => name.parse().map_err(exception)?,
             Err(_) => Choice::FastestShipped,
@@ -187,19 +136,18 @@ fn recurrence<S: Storage>(device: &Device) -> PyResult<Recurrence<S>> {
     })
 }
 
-/// What is loaded for a device and a type of elements: it is made once, and a clone of it is
-/// returned.
-pub fn kept<V: Any + Clone + Send + Sync>(
+/// Returns a clone of the value for a device and a type of elements, which is made once.
+pub fn cached<V: Any + Clone + Send + Sync>(
     device: &Device,
     element: Dtype,
     make: impl FnOnce() -> PyResult<V>,
 ) -> PyResult<V> {
     type Key = (String, Dtype, std::any::TypeId);
-    type Kept = HashMap<Key, Arc<dyn Any + Send + Sync>>;
-    static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
+    type Cache = HashMap<Key, Arc<dyn Any + Send + Sync>>;
+    static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
 
     let key = (device.label().to_owned(), element, std::any::TypeId::of::<V>());
-    let lock = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let found = lock().get_or_insert_default().get(&key).cloned();
     if let Some(value) = found.as_ref().and_then(|value| value.downcast_ref::<V>()) {
         return Ok(value.clone());

@@ -1,4 +1,4 @@
-//! What goes wrong, as exceptions.
+//! Errors as exceptions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,8 +6,8 @@ use linrec::Error;
 use pyo3::exceptions::{PyMemoryError, PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// The exception for an error of the library: its sentence, of the class that a Python programmer
-/// expects.
+/// Returns the exception for an error of the library: its sentence, and the class that a Python
+/// programmer expects.
 pub fn exception(error: Error) -> PyErr {
     let message = error.to_string();
     match error {
@@ -20,8 +20,8 @@ pub fn exception(error: Error) -> PyErr {
     }
 }
 
-/// Computes while other threads of Python run. A panic, which is a mistake of this library, becomes
-/// a `RuntimeError`.
+/// Computes while other Python threads run. A panic, which is a mistake of this library, becomes a
+/// `RuntimeError`.
 // ANCHOR: compute
 pub fn compute<R: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<R> + Send) -> PyResult<R> {
     let done = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
@@ -35,7 +35,7 @@ pub fn compute<R: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<R> + Sen
 }
 // ANCHOR_END: compute
 
-/// Panics while it computes: for the test that this is an exception.
+/// Panics while it computes, for the test that a panic becomes an exception.
 #[pyfunction]
 pub fn panic(py: Python<'_>) -> PyResult<()> {
     compute(py, || panic!("as the test wants it"))

@@ -1,15 +1,16 @@
-//! What Python calls: the recurrence and the selective scan over arrays of any library that exports
-//! them as DLPack.
+//! The functions for Python: the recurrence and the selective scan over arrays of any library that
+//! exports them as DLPack.
 //!
-//! Arrays come as capsules and are borrowed for the time of a call. Every result is written into an
-//! array of the caller's, so that nothing is allocated here that Python would have to free. What
-//! goes wrong is an exception, a panic included. Other threads of Python run while a call computes.
+//! Arrays come as capsules and are borrowed for the duration of a call. Every result is written
+//! into an array of the caller, so that nothing is allocated here that Python would have to free.
+//! Every error is an exception, a panic included. Other Python threads run while a call computes.
 
 mod array;
 mod capsule;
 mod cpu;
 mod cuda;
 mod failure;
+mod pass;
 mod pool;
 mod recurrence;
 mod selective_scan;

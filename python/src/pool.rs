@@ -1,13 +1,13 @@
-//! Threads to compute with, in a process that was forked as well.
+//! The threads that compute, also in a forked process.
 
 use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Computes with the threads of this process: those of `rayon`, or in a process that `fork` made
-/// after these were started (the workers of a data loader, say), which has none of them, with new
-/// ones.
+/// Computes with the threads of this process. These are rayon's, except in a process that `fork`
+/// made after they were started (such as a worker of a data loader): it has none of them, and gets
+/// new ones.
 pub fn within<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     static FIRST: OnceLock<u32> = OnceLock::new();
     static FORKED: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
@@ -21,8 +21,8 @@ pub fn within<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         match *forked {
             Some((process, pool)) if process == this => Some(pool),
             _ => {
-                // Never dropped: that would wait for threads, and in a further fork for those that
-                // are not there.
+                // Never dropped: a drop waits for the threads, and in a further fork for threads
+                // that do not exist.
                 let made = ThreadPoolBuilder::new().build().ok();
                 let pool: Option<&'static ThreadPool> =
                     made.map(|pool| &*Box::leak(Box::new(pool)));

@@ -1,4 +1,9 @@
 //! Mamba's selective scan on a GPU, for Python.
+//!
+//! Both passes read the same inputs ([`Inputs`]), and the backward pass also its own arrays and
+//! results ([`Gradients`]). The arrays are checked (one GPU, the right types, results that do not
+//! overlap), lent to the library as buffers of the caller's memory, and passed to
+//! `linrec::device::SelectiveScan`. `python/tests/test_selective_scan.py` tests them.
 
 use linrec::device::{
     Buffer, Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient,
@@ -7,16 +12,13 @@ use linrec::device::{
 use linrec::kernels::ElementType;
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
 
 use crate::array::{Array, Dtype, Place, check_results};
-use crate::capsule::read_optional as optional;
-use crate::cuda::{Lent, kept};
+use crate::capsule::{Capsule, read_optional as optional};
+use crate::cuda::{Lent, cached};
 use crate::{capsule, failure};
 
-type Capsule<'a, 'py> = &'a Bound<'py, PyCapsule>;
-
-/// What both passes read.
+/// The arrays that both passes read.
 struct Inputs {
     u: Array,
     delta: Array,
@@ -29,7 +31,7 @@ struct Inputs {
     softplus: bool,
 }
 
-/// What a backward pass reads beside these, and what it writes.
+/// The other arrays that a backward pass reads, and the arrays that it writes.
 struct Gradients {
     d_out: Array,
     d_last: Option<Array>,
@@ -44,14 +46,15 @@ struct Gradients {
     delta_bias: Option<Array>,
 }
 
-/// Computes the outputs, and if they are wanted the last states and what the backward pass needs.
+/// Computes the outputs and, if they are requested, the last states and the checkpoints for the
+/// backward pass.
 ///
-/// Arrays with an axis of time are `[batch, channels, length]`, varying B and C
-/// `[batch, groups, states, length]`; A and constant ones `[channels, states]`, D and the bias
-/// `[channels]`, states `[batch, channels, states]`, all of `float32`.
+/// Arrays with an axis of time are `[batch, channels, length]`, varying B and C `[batch, groups,
+/// states, length]`. A and constant B and C are `[channels, states]`, D and the bias `[channels]`,
+/// states `[batch, channels, states]`, all of them `float32`.
 #[pyfunction]
 #[pyo3(signature = (u, delta, a, b, c, d, z, delta_bias, softplus, out, last, checkpoints, *, stream))]
-// As many arguments as the operation has.
+// The operation has this number of arguments.
 #[allow(clippy::too_many_arguments)]
 pub fn selective_scan_forward(
     py: Python<'_>,
@@ -85,13 +88,13 @@ pub fn selective_scan_forward(
     })
 }
 
-/// Computes the gradients; each has the shape of what it belongs to.
+/// Computes the gradients; each has the shape of its array.
 #[pyfunction]
 #[pyo3(signature = (
     u, delta, a, b, c, d, z, delta_bias, softplus, d_out, d_last, checkpoints,
     d_u, d_delta, d_a, d_b, d_c, d_d, d_z, d_delta_bias, *, stream
 ))]
-// As many arguments as the operation has.
+// The operation has this number of arguments.
 #[allow(clippy::too_many_arguments)]
 pub fn selective_scan_backward(
     py: Python<'_>,
@@ -209,9 +212,9 @@ fn backward<S: Storage<Accum = f32>>(
     launched.map(drop).map_err(failure::exception)
 }
 
-/// The GPU's own exponential: what PyTorch's users have everywhere else.
+/// Returns the selective scan with the GPU's own exponential, as everywhere in PyTorch.
 fn scan<S: Storage<Accum = f32>>(place: &Lent) -> PyResult<SelectiveScan<S>> {
-    kept(&place.device, S::ELEMENT, || Ok(SelectiveScan::new(&place.device, Exponential::Fast)))
+    cached(&place.device, S::ELEMENT, || Ok(SelectiveScan::new(&place.device, Exponential::Fast)))
 }
 
 impl Inputs {
@@ -260,7 +263,7 @@ impl Gradients {
     }
 }
 
-/// The inputs, as the device sees them.
+/// The inputs as buffers of the device.
 struct Buffers<S> {
     u: Buffer<S>,
     delta: Buffer<S>,
@@ -332,8 +335,8 @@ impl<S: Storage> Coupling<S> {
     }
 }
 
-/// The GPU that all arrays are on. Those that vary in time are of the type of `u`, all others of
-/// `float32`.
+/// Returns the GPU that all arrays are on. Checks that arrays with an axis of time have the type of
+/// `u`, and all others `float32`.
 fn check<'a>(stored: ElementType, arrays: impl Iterator<Item = &'a Array>) -> PyResult<usize> {
     let mut place = None;
     for array in arrays {

@@ -1,28 +1,30 @@
 //! The forward pass as a function that XLA calls: a handler of its foreign function interface, on
 //! the CPU.
 //!
-//! The interface is one of C structures that begin with their own sizes and only grow at their
-//! ends, so that what was there in version 0.0 is where it was.
+//! The interface consists of C structures that begin with their sizes and only grow at their ends.
+//! So the fields of version 0.0 have kept their places. This file declares the structures up to the
+//! fields that it uses, exports the handler as a capsule, and turns buffers into arrays for
+//! [`cpu::compute`]. `python/tests/test_jax.py` tests it.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
-use linrec::Direction;
 use pyo3::exceptions::PyValueError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::array::{Array, Dtype, Place, check_results};
+use crate::array::{Array, Dtype, Place};
 use crate::cpu;
-use crate::recurrence::{Asked, Forward, check};
+use crate::pass::{Arguments, Forward, Pass};
 
 /// The name that XLA's capsules have.
 const CAPSULE: &std::ffi::CStr = c"xla._CUSTOM_CALL_TARGET";
-/// The version of the interface whose structures these are.
+/// The version of the interface that these structures are from.
 const VERSION: (c_int, c_int) = (0, 1);
-/// Of extensions, error codes, types of arguments and of numbers: those that are used here.
+/// The numbers of extensions, error codes, argument types and number types that are used here.
 const METADATA: c_int = 1;
 const INVALID_ARGUMENT: c_int = 3;
 const SCALAR: c_int = 3;
@@ -137,11 +139,12 @@ pub fn xla_forward(py: Python<'_>) -> PyResult<Py<PyAny>> {
     unsafe { Bound::from_owned_ptr_or_err(py, capsule) }.map(Bound::unbind)
 }
 
-/// What XLA calls, to ask for the version or to compute.
+/// The handler, which XLA calls to read the version or to compute.
 ///
 /// # Safety
 ///
-/// The frame is XLA's: of its foreign function interface 0, with everything that it points to.
+/// The frame comes from XLA's foreign function interface 0, and everything that it points to is
+/// valid.
 unsafe extern "C" fn forward(frame: *mut Frame) -> *mut c_void {
     // SAFETY: as the caller promises; extensions are a list.
     let frame = unsafe { &*frame };
@@ -149,7 +152,7 @@ unsafe extern "C" fn forward(frame: *mut Frame) -> *mut c_void {
     // SAFETY: as above.
     while let Some(base) = unsafe { extension.as_ref() } {
         if base.kind == METADATA {
-            // SAFETY: an extension of this kind has metadata, which is to be written.
+            // SAFETY: an extension of this kind has metadata, which the handler writes.
             let metadata = unsafe { &mut *(*extension.cast::<MetadataExtension>()).metadata };
             (metadata.version.major, metadata.version.minor) = VERSION;
             metadata.traits = 0;
@@ -179,37 +182,34 @@ unsafe extern "C" fn forward(frame: *mut Frame) -> *mut c_void {
 ///
 /// The frame is one for a call.
 unsafe fn compute(frame: &Frame) -> PyResult<()> {
-    // SAFETY: XLA says how many there are of each.
+    // SAFETY: XLA gives the number of each.
     let (arguments, results, flags) =
         unsafe { (buffers(&frame.arguments), buffers(&frame.results), flags(&frame.attributes)) };
     let ([inputs, coeffs, initial], [outputs], Some(flags)) = (arguments, results, flags) else {
         return Err(PyValueError::new_err("linrec takes three arrays and flags, and returns one"));
     };
-    // SAFETY: XLA says where and what they are, and keeps them for the time of the call.
-    let arrays = unsafe {
-        Forward {
-            inputs: array("inputs", inputs)?,
-            coeffs: array("coeffs", coeffs)?,
-            initial: Some(array("initial", initial)?),
-            outputs: array("outputs", outputs)?,
-        }
+    // SAFETY: XLA describes the buffers, and keeps them for the duration of the call.
+    let (inputs, initial, results) = unsafe {
+        (
+            [array("inputs", inputs)?, array("coeffs", coeffs)?],
+            Some(array("initial", initial)?),
+            [array("outputs", outputs)?],
+        )
     };
-    let Forward { inputs, coeffs, initial, outputs } = &arrays;
-    check(&[inputs, coeffs, outputs], initial.iter())?;
-    let read: Vec<_> = [inputs, coeffs].into_iter().chain(initial).collect();
-    check_results(&read, &[outputs])?;
-    let direction = if flags & REVERSE != 0 { Direction::Reverse } else { Direction::Forward };
-    let axis = inputs.shape.len().saturating_sub(1);
-    let asked = Asked { axis, direction, log_coeffs: flags & LOG_COEFFS != 0, stream: 0 };
-    cpu::forward(arrays, asked)
+    let axis = inputs[0].shape.len().saturating_sub(1);
+    let arguments = Arguments::new(axis, flags & REVERSE != 0, flags & LOG_COEFFS != 0, 0);
+    let kind = PhantomData::<Forward>;
+    let pass = Pass { inputs, initial, results, d_initial: None, arguments, kind };
+    pass.check()?;
+    cpu::compute(pass)
 }
 
 /// # Safety
 ///
-/// So many buffers are there.
+/// There are `size` buffers.
 unsafe fn buffers<'a>(values: &Values) -> &'a [&'a Buffer] {
     match usize::try_from(values.size) {
-        // SAFETY: as the caller promises; a pointer to a buffer is a reference to one.
+        // SAFETY: as the caller promises; a pointer to a buffer has the layout of a reference.
         Ok(size) if size > 0 => unsafe { slice::from_raw_parts(values.values.cast(), size) },
         _ => &[],
     }
@@ -217,9 +217,9 @@ unsafe fn buffers<'a>(values: &Values) -> &'a [&'a Buffer] {
 
 /// # Safety
 ///
-/// So many attributes are there.
+/// There are `size` attributes.
 unsafe fn flags(attributes: &Attributes) -> Option<i32> {
-    // SAFETY: as the caller promises; the kind says what the value is.
+    // SAFETY: as the caller promises; the kind determines the type of the value.
     unsafe {
         if attributes.size != 1 || *attributes.kinds != SCALAR {
             return None;
@@ -231,7 +231,7 @@ unsafe fn flags(attributes: &Attributes) -> Option<i32> {
 
 /// # Safety
 ///
-/// The buffer is there, with its elements.
+/// The buffer and its elements are valid.
 unsafe fn array(name: &'static str, buffer: &Buffer) -> PyResult<Array> {
     let dtype = match buffer.dtype {
         11 => Dtype::F32,

@@ -1,4 +1,4 @@
-//! How far an engine says that its results may be off.
+//! The largest errors that an engine may make.
 
 use ndarray::ArrayView2;
 
@@ -7,12 +7,13 @@ use crate::reference::{self, Rounding};
 use crate::{Element, Error, Gradients, Options, Outputs};
 
 // ANCHOR: error_bound
-/// The largest errors that an engine may make, result by result, beside [`crate::reference`].
+/// The largest errors that an engine may make, result by result, compared with
+/// [`crate::reference`].
 ///
-/// [`Domain`] is one: the bound that holds for every engine that multiplies and adds. An engine
-/// whose errors depend on the data in another way states its own, and
-/// [`run_within`](super::run_within) judges it by that. The rounding of the reference itself
-/// belongs to the bound.
+/// [`Domain`] implements it: its bound holds for every engine that multiplies and adds. An engine
+/// whose errors depend on the data in another way brings its own bound, by which
+/// [`run_within`](super::run_within) judges it. The bound includes the rounding of the reference
+/// itself.
 pub trait ErrorBound<T: Element>: Sync {
     /// The largest errors of [`Engine::forward`](crate::Engine::forward) for these arrays of shape
     /// `[num_seqs, seq_len]`.

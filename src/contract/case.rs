@@ -1,4 +1,10 @@
-//! The table of cases, and the data of each.
+//! The table of cases, and the data of each case.
+//!
+//! A case is a shape, a direction, and the kind of its data. [`cases`] combines the lengths at
+//! which engines go wrong with every kind of coefficients, and then varies layout, logarithms and
+//! sparsity one at a time, so that a failure points at its cause. [`Case::data`] draws the arrays
+//! from a seed that depends on the shape alone. `tests/suite/mistakes.rs` tests that wrong engines
+//! fail.
 
 use std::fmt;
 
@@ -8,7 +14,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::{Direction, Element, Options};
 
-/// How the coefficients of a case are drawn.
+/// The coefficients of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CoeffKind {
     /// Uniform in [0, 1), as a gate. Carries die out within a few steps.
@@ -17,13 +23,13 @@ pub enum CoeffKind {
     NearOne,
     /// Uniform in (-1.2, 1.2).
     Signed,
-    /// Near one, but exactly 0 at about every eighth place: the state is reset.
+    /// Near one, but exactly 0 at about every eighth step: the state is reset.
     Zeros,
     /// Exactly 1: the recurrence is a cumulative sum.
     One,
     /// Exactly -1.
     MinusOne,
-    /// Uniform in [1, 1 + 16/L]: products grow up to some e^16.
+    /// Uniform in [1, 1 + 16/L]: products grow up to about e^16.
     Growing,
     /// Below 10^-12: products underflow after a few steps.
     Underflow,
@@ -36,7 +42,7 @@ impl CoeffKind {
         [Gate, NearOne, Signed, Zeros, One, MinusOne, Growing, Underflow]
     };
 
-    /// Whether the real coefficients of this kind have a logarithm (that of 0 is -∞).
+    /// Returns whether real coefficients of this kind have a logarithm (the logarithm of 0 is -∞).
     pub fn has_log(self) -> bool {
         !matches!(self, CoeffKind::Signed | CoeffKind::MinusOne)
     }
@@ -56,27 +62,27 @@ impl CoeffKind {
     }
 }
 
-/// How the inputs of a case are drawn.
+/// The inputs of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum InputKind {
     /// Uniform in (-1, 1).
     Dense,
-    /// Zero but for about every sixteenth element.
+    /// Zero except for about every sixteenth element.
     Sparse,
 }
 
-/// How the arrays of a case lie in memory.
+/// The layout of a case's arrays in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// Rows one after another.
     Standard,
     /// Columns one after another: neighbours in a row are `num_seqs` apart.
     Columns,
-    /// Both axes run backwards through memory.
+    /// Both axes run backwards in memory.
     Backwards,
     /// Every second column of a wider array, whose other columns are NaN.
     EverySecond,
-    /// All rows are the same memory (stride 0), for the coefficients; the rest is standard.
+    /// The rows of the coefficients are the same memory (stride 0); other arrays are standard.
     SharedCoeffs,
 }
 
@@ -90,9 +96,8 @@ impl Layout {
         Layout::SharedCoeffs,
     ];
 
-    /// An array of the same shape and values, laid out in memory in this way.
-    /// [`Layout::SharedCoeffs`] is the standard layout here: what is shared is the coefficients
-    /// alone, see [`Data::coeffs`].
+    /// Returns an array of the same shape and values in this layout. [`Layout::SharedCoeffs`] is
+    /// the standard layout here, since only the coefficients are shared: see [`Data::coeffs`].
     pub fn apply<T: Element>(self, values: Array2<T>) -> Array2<T> {
         let (rows, columns) = values.dim();
         match self {
@@ -122,15 +127,15 @@ pub struct Case {
     pub seq_len: usize,
     /// The direction of the recurrence.
     pub direction: Direction,
-    /// Whether an initial state is given.
+    /// True if an initial state is given.
     pub initial: bool,
     /// The coefficients.
     pub coeffs: CoeffKind,
-    /// Whether they are given as logarithms.
+    /// True if the coefficients are given as logarithms.
     pub log_coeffs: bool,
     /// The inputs.
     pub inputs: InputKind,
-    /// How the arrays lie in memory.
+    /// The layout of the arrays in memory.
     pub layout: Layout,
 }
 
@@ -149,7 +154,7 @@ impl fmt::Display for Case {
 pub struct Data<T: Element> {
     /// `x`.
     pub inputs: Array2<T>,
-    /// `c`, or its logarithm; a single row where all sequences share it.
+    /// `c`, or its logarithm; a single row if all sequences share it.
     coeffs: Array2<T>,
     /// The loss's gradient with respect to the outputs.
     pub d_outputs: Array2<T>,
@@ -160,12 +165,12 @@ pub struct Data<T: Element> {
 impl<T: Element> Data<T> {
     /// `c`, or its logarithm, in the shape of the inputs.
     pub fn coeffs(&self) -> ArrayView2<'_, T> {
-        // A view of its own shape, or of one row repeated; both always fit.
+        // A view of the array itself, or of one row repeated; both always fit.
         self.coeffs.broadcast(self.inputs.dim()).unwrap_or(self.coeffs.view())
     }
 
-    /// This data with every array replaced by what `change` makes of it; the options stay, with the
-    /// initial state.
+    /// Returns this data with every array changed by `change`, and with the same options, the
+    /// initial state included.
     pub(super) fn map(self, change: impl Fn(Array2<T>) -> Array2<T>) -> Data<T> {
         Data {
             inputs: change(self.inputs),
@@ -176,7 +181,7 @@ impl<T: Element> Data<T> {
     }
 }
 
-/// The whole table. `tile` is a length at which the engine changes what it does.
+/// Returns the whole table. `tile` is a length at which the engine changes its method.
 pub fn cases(tile: usize) -> Vec<Case> {
     let mut lengths = vec![0, 1, 2, 3, 31, 32, 33, 1000, 4093, 65537];
     lengths.extend([tile.saturating_sub(1), tile, tile + 1]);
@@ -185,8 +190,8 @@ pub fn cases(tile: usize) -> Vec<Case> {
 
     let mut all = Vec::new();
     for &seq_len in &lengths {
-        // The longest sequences come few at a time: that is where an engine splits within a row,
-        // and where the table would spend nearly all of its time.
+        // The longest sequences come in small batches: the table would spend nearly all of its time
+        // on them, and few rows are enough for an engine that cuts rows.
         let batches: &[usize] = if seq_len > 10_000 { &[0, 1, 3] } else { &[0, 1, 3, 17] };
         for &num_seqs in batches {
             for direction in [Direction::Forward, Direction::Reverse] {
@@ -199,7 +204,8 @@ pub fn cases(tile: usize) -> Vec<Case> {
     all
 }
 
-/// Every kind of coefficients in the standard layout; then, one at a time, what else can differ.
+/// Adds every kind of coefficients in the standard layout, and then the other options, one at a
+/// time.
 fn push_variants(
     all: &mut Vec<Case>,
     num_seqs: usize,
@@ -236,14 +242,9 @@ fn push_variants(
 }
 
 impl Case {
-    /// The arrays of this case: the same ones every time. Complex elements get a random phase (but
-    /// for the exact coefficients 0, 1 and -1).
+    /// Draws the arrays of this case: the same ones every time. Complex elements get a random phase
+    /// (except for the exact coefficients 0, 1 and -1).
     pub fn data<T: Element>(&self) -> Data<T> {
-        T::data(self)
-    }
-
-    /// [`Case::data`], which is compiled once.
-    pub(crate) fn draw<T: Element>(&self) -> Data<T> {
         let Case { num_seqs, seq_len, layout, .. } = *self;
         let mut rng = StdRng::seed_from_u64((num_seqs * 1_000_003 + seq_len) as u64);
         let shape = (num_seqs, seq_len);
@@ -278,7 +279,7 @@ impl Case {
     }
 }
 
-/// `magnitude`, turned by a random angle where the element type has a plane to turn in.
+/// Returns `magnitude`, turned by a random angle if elements are complex.
 fn phase<T: Element>(rng: &mut StdRng, magnitude: f64) -> T {
     let angle = rng.random_range(0.0..std::f64::consts::TAU);
     T::from_polar(magnitude, angle)

@@ -1,9 +1,9 @@
-//! Golden data: results computed once in double precision by other people's code.
+//! Golden data: results that other people's code computed once, in double precision.
 //!
-//! `tests/data/` holds NumPy archives made with PyTorch 2.11, gradients by its autograd: the blog
-//! post's own reference loop (`linrec_f64.npz`), and the same loop with complex coefficients of
-//! modulus 0.9 to 1 (`complex_f64.npz`). They are compiled in, so that any program can check
-//! itself.
+//! `tests/data/` holds NumPy archives made with PyTorch 2.11, whose autograd computed the
+//! gradients: the blog post's own reference loop (`linrec_f64.npz`), and the same loop with complex
+//! coefficients of modulus 0.9 to 1 (`complex_f64.npz`). They are compiled in, so that any program
+//! can check itself.
 
 use std::io::Cursor;
 
@@ -24,21 +24,22 @@ pub struct Golden<W> {
     pub coeffs: Array2<W>,
     /// The loss's gradient with respect to the outputs.
     pub d_outputs: Array2<W>,
-    /// Which way the recurrence walks.
+    /// The direction of the recurrence.
     pub direction: Direction,
-    /// The state before the first step, where one was given.
+    /// The state before the first step, if one was given.
     pub initial: Option<Array1<W>>,
     /// `y`.
     pub outputs: Array2<W>,
-    /// The gradients; that of the initial state where one was given.
+    /// The gradient with respect to the inputs.
     pub d_inputs: Array2<W>,
-    /// With respect to the coefficients.
+    /// The gradient with respect to the coefficients.
     pub d_coeffs: Array2<W>,
-    /// With respect to the initial state.
+    /// The gradient with respect to the initial state, if one was given.
     pub d_initial: Option<Array1<W>>,
 }
 
-/// The real cases: lengths 1 to 1000, both directions, gates, signed coefficients, initial states.
+/// Reads the real cases: lengths 1 to 1000, both directions, gates, signed coefficients, initial
+/// states.
 ///
 /// # Errors
 ///
@@ -47,7 +48,7 @@ pub fn real() -> Result<Vec<Golden<f64>>, ReadNpzError> {
     read(include_bytes!("../../tests/data/linrec_f64.npz"))
 }
 
-/// The complex cases: lengths 1 to 300, forward, from zero.
+/// Reads the complex cases: lengths 1 to 300, forward, from zero.
 ///
 /// # Errors
 ///
@@ -56,14 +57,15 @@ pub fn complex() -> Result<Vec<Golden<Complex<f64>>>, ReadNpzError> {
     read(include_bytes!("../../tests/data/complex_f64.npz"))
 }
 
-/// How far an engine is from a golden case: the largest `max |a − b| / max |b|` of its arrays.
+/// Returns the distance of an engine from a golden case: the largest `max |a − b| / max |b|` of its
+/// arrays.
 ///
 /// The engine computes in `T`; the golden numbers are rounded to it first, so for `f32` the
 /// difference includes that rounding.
 ///
 /// # Errors
 ///
-/// The engine's own.
+/// The errors of the engine.
 pub fn distance<T: Element>(
     engine: &dyn Engine<T>,
     golden: &Golden<T::Wide>,
@@ -87,7 +89,7 @@ pub fn distance<T: Element>(
 }
 
 impl<W> Golden<W> {
-    /// The options, rounded to the element type `T`.
+    /// Returns the options, rounded to the element type `T`.
     pub fn options_as<T: Element<Wide = W>>(&self) -> Options<'static, T>
     where
         W: Clone,
@@ -100,8 +102,8 @@ impl<W> Golden<W> {
     }
 }
 
-/// How far an array is from what it should be: `max |a − b| / max |b|`, infinite where `a` has NaN
-/// or another shape.
+/// Returns the distance of an array from the expected one: `max |a − b| / max |b|`, or infinity if
+/// the array has a NaN or another shape.
 pub fn array_distance<T: Element, D: Dimension>(
     got: &ArrayBase<impl Data<Elem = T>, D>,
     expected: &ArrayBase<impl Data<Elem = T::Wide>, D>,
@@ -171,7 +173,7 @@ mod tests {
     use ndarray::array;
 
     #[test]
-    fn distances_do_not_hide_nan_nor_shapes() {
+    fn the_distance_of_nan_or_another_shape_is_infinite() {
         let b = array![1.0, -4.0];
         assert_eq!(array_distance(&array![1.0, -4.0], &b), 0.0);
         assert_eq!(array_distance(&array![2.0, -4.0], &b), 0.25);

@@ -11,11 +11,13 @@
 //! The oracle is the sequential loop in double precision, and the tolerance of every single result
 //! is derived from the engine's order of evaluation ([`crate::reference`]). The cases ([`cases`])
 //! are chosen so that near misses fail: coefficients near one, so that a lost carry shows; lengths
-//! just off the powers of two and off the engine's own tile; strided and reversed views; zeros,
-//! ones, signs, growth and underflow. Tests run a part of them, [`Table::Quick`], which says what
-//! it leaves out; with `LINREC_CONTRACT=full` in the environment they run all
-//! ([`Domain::as_asked`]). An engine that rounds in a way of its own brings its own bound
+//! next to powers of two and to the engine's own tile; strided and reversed views; zeros, ones,
+//! signs, growth and underflow. Tests run a part of the cases, [`Table::Quick`], whose
+//! documentation lists what it leaves out. With `LINREC_CONTRACT=full` in the environment they run
+//! all cases ([`Domain::as_asked`]). An engine that rounds in another way brings its own bound
 //! ([`ErrorBound`], [`run_within`]).
+//!
+//! The judge is tested by planted mistakes: `tests/suite/mistakes.rs` and `tests/suite/broken`.
 
 mod bound;
 mod case;
@@ -39,63 +41,72 @@ use std::panic::{self, AssertUnwindSafe};
 use ndarray::{Array, Array2, ArrayView2, Dimension};
 use rayon::prelude::*;
 
+#[cfg(any(feature = "cuda", feature = "simt"))]
+use crate::device::Storage;
 use crate::reference;
 use crate::{Direction, Element, Engine, Error, Gradients, Options, Outputs};
-#[cfg(any(feature = "cuda", feature = "simt"))]
-use crate::{device::Storage, once::Once};
 
-/// Runs every case of the table that lies in the engine's domain: [`Domain::cases`].
+/// Runs every case of the table that is in the engine's domain: [`Domain::cases`].
 pub fn run<T: Element>(engine: &dyn Engine<T>, domain: &Domain) -> Report {
     run_within(engine, domain, domain)
 }
 
-/// Runs every case of the table that lies in the engine's domain, [`Domain::cases`], and judges the
+/// Runs every case of the table that is in the engine's domain, [`Domain::cases`], and judges the
 /// results by `bound`.
 ///
-/// For an engine that states a bound of its own. The domain says which cases are run, and whether
-/// gradients and the last output are compared; its `levels` and `exp_ulps` do not count.
+/// This is for an engine that brings its own bound. The domain decides which cases are run, and
+/// whether gradients and the last output are compared; its `levels` and `exp_ulps` are not used.
 pub fn run_within<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
     bound: &dyn ErrorBound<T>,
 ) -> Report {
-    T::run(engine, domain, bound, T::NAME, &Stored::exactly())
+    run_as(engine, domain, bound, T::NAME, &Stored::exactly())
 }
 
-/// Runs every case of the table that lies in the domain of an engine whose arrays are stored as
-/// `S`, which may have fewer bits than `S::Accum`.
+/// Runs every case of the table that is in the domain of an engine whose arrays are stored as `S`,
+/// which may have fewer bits than `S::Accum`.
 ///
 /// The engine is given numbers that `S` holds exactly, and its results may be off by the rounding
 /// to `S` as well.
 #[cfg(any(feature = "cuda", feature = "simt"))]
 pub fn run_stored<S: Storage>(engine: &dyn Engine<S::Accum>, domain: &Domain) -> Report {
-    let (element, stored) = (S::ELEMENT.rust_name(), Stored::as_in::<S>());
-    <S::Accum as Once>::run(engine, domain, domain, element, &stored)
+    run_as(engine, domain, domain, S::ELEMENT.rust_name(), &Stored::as_in::<S>())
 }
 
-pub(crate) fn run_through<T: Element>(
+fn run_as<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
     bound: &dyn ErrorBound<T>,
     element: &'static str,
     stored: &Stored<T>,
 ) -> Report {
-    let mine = domain.cases();
-    let outside =
-        domain.table.cases(domain.tile).iter().filter(|case| domain.fitted(case).is_none()).count();
-    let mut report = Report::new(engine.name(), element, outside);
-    let outcomes: Vec<_> = mine
-        .par_iter()
-        .map(|case| unpanicked(|| check_through(engine, domain, bound, case, stored)))
-        .collect();
-    for (case, outcome) in mine.iter().zip(outcomes) {
-        report.add(case, outcome);
-    }
+    let judge = |case: &Case| T::judge(&Trial { engine, domain, bound, case, stored });
+    let mut report = run_table(engine.name(), element, domain, &judge);
     report.add_failure("wrong shapes", unpanicked(|| wrong_shapes_are_errors(engine)));
     report
 }
 
-/// Runs one case; returns the largest error in units of its bound, or what went wrong.
+/// The part of a run that knows no type of elements: so it is compiled once.
+fn run_table(
+    engine: &str,
+    element: &'static str,
+    domain: &Domain,
+    judge: &(dyn Fn(&Case) -> Result<f64, String> + Sync),
+) -> Report {
+    let mine = domain.cases();
+    let outside =
+        domain.table.cases(domain.tile).iter().filter(|case| domain.fitted(case).is_none()).count();
+    let mut report = Report::new(engine, element, outside);
+    let outcomes: Vec<_> = mine.par_iter().map(|case| unpanicked(|| judge(case))).collect();
+    for (case, outcome) in mine.iter().zip(outcomes) {
+        report.add(case, outcome);
+    }
+    report
+}
+
+/// Runs one case; returns the largest error in units of its bound, or a sentence about what went
+/// wrong.
 pub fn check<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
@@ -104,27 +115,38 @@ pub fn check<T: Element>(
     check_within(engine, domain, domain, case)
 }
 
-/// Runs one case of an engine that states a bound of its own; returns the largest error in units of
-/// `bound`, or what went wrong.
+/// Runs one case of an engine that brings its own bound; returns the largest error in units of
+/// `bound`, or a sentence about what went wrong.
 pub fn check_within<T: Element>(
     engine: &dyn Engine<T>,
     domain: &Domain,
     bound: &dyn ErrorBound<T>,
     case: &Case,
 ) -> Result<f64, String> {
-    T::check(engine, domain, bound, case, &Stored::exactly())
+    T::judge(&Trial { engine, domain, bound, case, stored: &Stored::exactly() })
 }
 
-pub(crate) fn check_through<T: Element>(
-    engine: &dyn Engine<T>,
-    domain: &Domain,
-    bound: &dyn ErrorBound<T>,
-    case: &Case,
-    stored: &Stored<T>,
-) -> Result<f64, String> {
-    let data: Data<T> = stored.data(case.data());
-    let (inputs, coeffs) = (data.inputs.view(), data.coeffs());
-    let run = || -> Result<f64, Complaint> {
+/// An engine, a case, and what the engine is judged by.
+#[doc(hidden)]
+pub struct Trial<'a, T: Element> {
+    engine: &'a dyn Engine<T>,
+    domain: &'a Domain,
+    bound: &'a dyn ErrorBound<T>,
+    case: &'a Case,
+    stored: &'a Stored<T>,
+}
+
+impl<T: Element> Trial<'_, T> {
+    /// [`Element::judge`], which calls this for each type of elements.
+    pub(crate) fn judge(&self) -> Result<f64, String> {
+        self.worst().map_err(|Complaint(what)| what)
+    }
+
+    /// Returns the largest error in units of its bound.
+    fn worst(&self) -> Result<f64, Complaint> {
+        let Trial { engine, domain, bound, case, stored } = *self;
+        let data: Data<T> = stored.data(case.data());
+        let (inputs, coeffs) = (data.inputs.view(), data.coeffs());
         let exact = reference::forward(inputs, coeffs, &data.options)?;
         let mut limit = bound.forward_bound(inputs, coeffs, &data.options)?;
         widen(&mut limit.outputs, &exact.outputs, stored);
@@ -134,7 +156,7 @@ pub(crate) fn check_through<T: Element>(
             same_last_state(&got, data.options.direction, stored)?;
         }
         if domain.backward {
-            // The outputs are the reference's, rounded, and not the engine's own: each pass is
+            // The outputs are the reference's, rounded, and not the engine's: so each pass is
             // judged by itself.
             let outputs = case.layout.apply(stored.array(exact.outputs.mapv(T::narrow)));
             let (d_outputs, outputs) = (data.d_outputs.view(), outputs.view());
@@ -146,21 +168,19 @@ pub(crate) fn check_through<T: Element>(
             worst = worst.max(compare_gradients(&got, &exact, &limit)?);
         }
         Ok(worst)
-    };
-    run().map_err(|Complaint(what)| what)
+    }
 }
 
-/// Adds to the bounds of an array what storing it adds.
+/// Adds the rounding of storage to the bounds of an array.
 fn widen<T: Element>(bound: &mut Array2<f64>, exact: &Array2<T::Wide>, stored: &Stored<T>) {
     for (bound, exact) in bound.iter_mut().zip(exact) {
         *bound = stored.bound(exact.modulus(), *bound);
     }
 }
 
-/// What `work` returns; a failure if it panics, which no engine may do.
+/// Returns what `work` returns, or a failure if it panics, which no engine may do.
 fn unpanicked<R>(work: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
-    // The engine is only read, and what it returned is dropped: nothing half-done is seen
-    // afterwards.
+    // The engine is only read, and its results are dropped: nobody sees anything half-done.
     panic::catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(String::from("the engine panicked")))
 }
@@ -184,7 +204,7 @@ fn compare_outputs<T: Element>(
     Ok(outputs.max(state))
 }
 
-/// The final state must be the last output, to the bit, or what is stored of it.
+/// Checks that the final state is the last output, to the bit, or rounds to it when it is stored.
 fn same_last_state<T: Element>(
     got: &Outputs<T>,
     direction: Direction,
@@ -244,9 +264,9 @@ fn compare<T: Element, D: Dimension>(
     Ok(worst)
 }
 
-/// Arrays that do not fit together must be refused with an error that names their shapes.
+/// Checks that arrays which do not fit together give an error that names their shapes.
 fn wrong_shapes_are_errors<T: Element>(engine: &dyn Engine<T>) -> Result<(), String> {
-    let ones = |shape: (usize, usize)| ndarray::Array2::<T>::ones(shape);
+    let ones = |shape: (usize, usize)| Array2::<T>::ones(shape);
     let (three_by_four, three_by_five) = (ones((3, 4)), ones((3, 5)));
     let plain = Options::default();
     let wrong_initial =

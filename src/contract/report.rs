@@ -1,4 +1,4 @@
-//! What came out of a run of the table.
+//! The outcome of a run of the table.
 
 use std::fmt;
 
@@ -11,15 +11,15 @@ pub struct Report {
     pub engine: String,
     /// The element type's name.
     pub element: &'static str,
-    /// How many cases ran.
+    /// The number of cases that ran.
     pub cases: usize,
-    /// How many cases lie outside the engine's domain.
+    /// The number of cases outside the engine's domain.
     pub outside: usize,
-    /// The largest error seen, in units of its bound; at most 1 where all cases passed.
+    /// The largest error, in units of its bound; at most 1 if all cases passed.
     pub worst: f64,
     /// The case with the largest error.
     pub worst_case: Option<Case>,
-    /// What failed.
+    /// The cases that failed.
     pub failures: Vec<Failure>,
 }
 
@@ -28,7 +28,7 @@ pub struct Report {
 pub struct Failure {
     /// The case, in words.
     pub case: String,
-    /// Which value was wrong and by how much, or the engine's error.
+    /// The wrong value and its error, or the engine's error.
     pub what: String,
 }
 
@@ -65,7 +65,7 @@ impl Report {
         }
     }
 
-    /// Whether no case failed, and at least one ran.
+    /// Returns whether at least one case ran and none failed.
     pub fn passed(&self) -> bool {
         self.failures.is_empty() && self.cases > 1
     }

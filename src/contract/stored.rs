@@ -1,4 +1,4 @@
-//! What it adds to the bound when arrays are stored in fewer bits than are computed with.
+//! The rounding of arrays that are stored in fewer bits than are computed with.
 
 use ndarray::Array2;
 
@@ -7,50 +7,50 @@ use crate::Element;
 #[cfg(any(feature = "cuda", feature = "simt"))]
 use crate::device::{Narrowing, Storage};
 
-/// The rounding of what passes through memory, for numbers `T` that are computed with.
+/// The rounding of numbers that pass through memory, if `T` is the type of computation.
 ///
-/// The engine is given arrays that the storage holds exactly, and so is the reference. Each of its
-/// results is rounded once more: to nearest, by at most the storage's unit round-off times the
+/// The engine and the reference are given arrays that the storage holds exactly. Each result of the
+/// engine is rounded once more: to nearest, by at most the storage's unit round-off times the
 /// result, or half of its smallest subnormal.
 #[derive(Debug, Clone, Copy)]
 pub struct Stored<T> {
-    /// A number as it is read back.
+    /// Returns a number as it is read back from memory.
     round: fn(T) -> T,
     unit_roundoff: f64,
     smallest: f64,
-    /// What is larger may become infinite.
+    /// The largest finite number; larger ones may become infinite.
     largest: f64,
 }
 
 impl<T: Element> Stored<T> {
-    /// Nothing is rounded.
+    /// Storage that rounds nothing.
     pub fn exactly() -> Stored<T> {
         Stored { round: |x| x, unit_roundoff: 0.0, smallest: 0.0, largest: f64::INFINITY }
     }
 
-    /// The rounding of a storage type.
+    /// Storage of the type `S`.
     #[cfg(any(feature = "cuda", feature = "simt"))]
     pub fn as_in<S: Storage<Accum = T>>() -> Stored<T> {
         let Narrowing { unit_roundoff, smallest, largest } = S::NARROWING;
         Stored { round: |x| S::narrow(x).widen(), unit_roundoff, smallest, largest }
     }
 
-    /// A number as it is read back.
+    /// Returns a number as it is read back from memory.
     pub(super) fn number(&self, number: T) -> T {
         (self.round)(number)
     }
 
-    /// An array as it is read back.
+    /// Returns an array as it is read back from memory.
     pub fn array(&self, array: Array2<T>) -> Array2<T> {
         array.mapv_into(self.round)
     }
 
-    /// The data of a case as it is read back; states are not stored in fewer bits.
+    /// Returns the data of a case as it is read back; states are stored in full.
     pub(super) fn data(&self, data: Data<T>) -> Data<T> {
         data.map(|array| self.array(array))
     }
 
-    /// The bound of a result that is within `bound` of `exact` before it is stored.
+    /// Returns the bound of a result that is within `bound` of `exact` before it is stored.
     pub fn bound(&self, exact: f64, bound: f64) -> f64 {
         let largest = exact + bound;
         if largest >= self.largest {

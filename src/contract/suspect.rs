@@ -1,5 +1,5 @@
-//! Kernels with one planted mistake, of `kernels/mistakes.toml`, and what finds them: the emulator,
-//! which watches them, or the table, which compares their numbers.
+//! Kernels with one planted mistake, from `kernels/mistakes.toml`, and their detection: by the
+//! emulator, which watches the launch, or by the table, which compares numbers.
 //!
 //! ```
 //! use linrec::contract::suspect;
@@ -20,12 +20,12 @@ use crate::device::{Device, KernelEngine};
 use crate::kernels::{self, KernelChoice, Mistake};
 use crate::{Engine, Error};
 
-/// What was found.
+/// A mistake that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What the kernel computed when it was found.
+    /// The case that the kernel computed.
     pub case: String,
-    /// The emulator's report, or the number that is wrong.
+    /// The emulator's report, or the wrong number.
     pub what: String,
 }
 
@@ -35,14 +35,14 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The names of the broken kernels that should do what this one does, `linrec_tile.cu`: such as
-/// `lost_carry`.
+/// Returns the names of the mistakes that are planted in the source `twin`, `linrec_tile.cu`: such
+/// as `lost_carry`.
 pub fn names(twin: &str) -> impl Iterator<Item = &'static str> {
     Mistake::all().iter().filter(move |mistake| mistake.twin == twin).map(|mistake| &*mistake.name)
 }
 
-/// A shipped kernel of any name (`broken/lost_carry`) in the place of `choice`, on the emulator and
-/// as an engine, with what it takes. The long lengths of the table add nothing.
+/// Loads a shipped kernel of any name (`broken/lost_carry`) in place of `choice`, on the emulator;
+/// returns the engine and its domain, without the long sequences of the table, which add nothing.
 ///
 /// # Errors
 ///
@@ -63,8 +63,8 @@ pub fn load(name: &str, choice: KernelChoice) -> Result<(KernelEngine<f32>, Doma
     Ok((engine, Domain { max_len, backward, ..domain }))
 }
 
-/// Tries the cases of the table with something to compute until one goes wrong, the longest
-/// sequences first. `None` if nothing does.
+/// Runs the cases of the table that are not empty, the longest sequences first, until one fails.
+/// Returns `None` if none fails.
 pub fn examine(engine: &dyn Engine<f32>, domain: &Domain) -> Option<Finding> {
     let mut cases = cases(domain.tile);
     cases.retain(|case| domain.contains(case) && case.num_seqs > 0 && case.seq_len > 0);

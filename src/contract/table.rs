@@ -1,4 +1,4 @@
-//! How much of the table is run.
+//! The part of the table that is run.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -6,33 +6,33 @@ use rand::{RngExt, SeedableRng};
 use super::{Case, CoeffKind, InputKind, Layout, cases};
 use crate::Direction;
 
-/// Which cases are run: the whole table, a part that takes seconds, or others.
+/// The cases that are run: the whole table, a part that takes seconds, or random cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Table {
     /// All of [`cases`].
     Full,
-    /// A part that takes a thirtieth of the time, and in which every planted mistake of this
-    /// project shows.
+    /// A part that takes a thirtieth of the time and finds every planted mistake of this project.
     ///
     /// Up to 100 elements it leaves out every second combination of direction and initial state,
-    /// but for plain cases of up to three sequences; seventeen come with plain coefficients that
-    /// are near one, signed, zero in places, or growing. From there on it leaves out all of these
-    /// combinations but two; sequences that come alone with plain coefficients, by threes with a
-    /// layout, logarithms or sparse inputs, and by seventeens with coefficients that are not near
-    /// one. Beyond 2100 elements sequences come alone, with plain coefficients that are near one,
-    /// signed, zero in places, or growing; beyond 10,000 only near one.
+    /// except for plain cases of up to three sequences; batches of seventeen have plain
+    /// coefficients that are near one, signed, zero in places, or growing. Longer sequences have
+    /// only two of these combinations. Up to 2100 elements it leaves out single sequences with
+    /// plain coefficients, batches of three with a layout, logarithms or sparse inputs, and batches
+    /// of seventeen with coefficients that are not near one. Beyond that, sequences are single,
+    /// with plain coefficients that are near one, signed, zero in places, or growing; beyond 10,000
+    /// only near one.
     Quick,
-    /// So many cases of shapes that the table does not have, drawn at random; the same ones every
+    /// This number of random cases, with shapes that the table does not have; the same ones every
     /// time.
     Drawn(usize),
 }
 
 impl Table {
-    /// The variable of the environment that [`Table::asked`] reads.
+    /// The environment variable that [`Table::asked`] reads.
     pub const VARIABLE: &str = "LINREC_CONTRACT";
 
-    /// What the environment asks for: [`Table::Quick`] if `LINREC_CONTRACT` is unset, empty or
-    /// `quick`, else [`Table::Full`].
+    /// Returns the table that the environment selects: [`Table::Quick`] if `LINREC_CONTRACT` is
+    /// unset, empty or `quick`, else [`Table::Full`].
     pub fn asked() -> Table {
         match std::env::var_os(Table::VARIABLE) {
             Some(value) if !value.is_empty() && value != "quick" => Table::Full,
@@ -40,7 +40,7 @@ impl Table {
         }
     }
 
-    /// Its cases. `tile` is a length at which the engine changes what it does.
+    /// Returns the cases. `tile` is a length at which the engine changes its method.
     pub fn cases(self, tile: usize) -> Vec<Case> {
         match self {
             Table::Full => cases(tile),
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quick_run_leaves_out_no_length_and_no_kind_of_case() {
+    fn the_quick_table_has_every_length_and_kind_of_case() {
         let (full, quick) = (Table::Full.cases(512), Table::Quick.cases(512));
         let known: HashSet<_> = full.iter().collect();
         assert!(quick.iter().all(|case| known.contains(case)));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_is_drawn_again() {
+    fn random_cases_are_the_same_every_time() {
         let drawn = Table::Drawn(200).cases(64);
         assert_eq!(drawn, Table::Drawn(200).cases(1000));
         assert_eq!(drawn.len(), 200);

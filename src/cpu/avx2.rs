@@ -58,7 +58,7 @@ macro_rules! avx2_lanes {
             }
             #[inline(always)]
             fn evens_and_odds(self, low: $vector, high: $vector) -> ($vector, $vector) {
-                // Within 128-bit halves first; then the middle quarters change places.
+                // First within halves of 128 bits; then the middle quarters are exchanged.
                 let (evens, odds) = $parts(self, low, high);
                 (
                     cast(self.avx2._mm256_permute4x64_pd::<0b11_01_10_00>(cast(evens))),
@@ -117,7 +117,7 @@ avx2_lanes! {
     _mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_fmadd_pd
 }
 
-/// The even and the odd numbers of each half of a pair of vectors.
+/// Returns the even and the odd numbers of each half of a pair of vectors.
 #[inline(always)]
 fn parts_ps(simd: V3, low: __m256, high: __m256) -> (__m256, __m256) {
     (
@@ -126,21 +126,21 @@ fn parts_ps(simd: V3, low: __m256, high: __m256) -> (__m256, __m256) {
     )
 }
 
-/// The numbers of two vectors in turn, the lower and the upper ones of each half.
+/// Interleaves the numbers of two vectors, the lower and the upper ones of each half.
 #[inline(always)]
 fn pairs_ps(simd: V3, a: __m256, b: __m256) -> (__m256, __m256) {
     (simd.avx._mm256_unpacklo_ps(a, b), simd.avx._mm256_unpackhi_ps(a, b))
 }
 
-/// The `f64` of two vectors in turn, the lower and the upper one of each half. A half has two, so
-/// these are the even and the odd ones, too.
+/// Interleaves the `f64` of two vectors, the lower and the upper one of each half. A half has two
+/// numbers, so these are also the even and the odd ones.
 #[inline(always)]
 fn pairs_pd(simd: V3, a: __m256d, b: __m256d) -> (__m256d, __m256d) {
     (simd.avx._mm256_unpacklo_pd(a, b), simd.avx._mm256_unpackhi_pd(a, b))
 }
 
-/// Moves eight 32-bit words up by 1, 2 or 4. AVX2 shifts within 128-bit halves only, so what each
-/// half needs from below is put beside it first.
+/// Moves eight 32-bit words up by 1, 2 or 4. AVX2 shifts only within halves of 128 bits, so each
+/// half first gets the words below it in a second vector.
 #[inline(always)]
 fn words_up(simd: V3, by: usize, vector: __m256i, fill: __m256i) -> __m256i {
     let below = simd.avx2._mm256_permute2x128_si256::<0x02>(vector, fill);

@@ -16,13 +16,13 @@ use super::stream::{self, Fence};
 #[derive(Debug, Clone, Copy)]
 pub struct Avx512 {
     simd: V4,
-    /// All bits set, which the compiler does not know: shuffles and masks that it knows it replaces
-    /// by what it takes for equals (`vexpandps`, two shuffles for one), at twice the time.
+    /// All bits are set, which the compiler does not know. It would replace shuffles and masks that
+    /// it knows by others (`vexpandps`, two shuffles for one) that take twice the time.
     ones: u16,
 }
 
 impl Avx512 {
-    /// On a machine that has the instructions.
+    /// Makes the lanes of a machine that has the instructions.
     pub fn new(simd: V4) -> Self {
         Avx512 { simd, ones: black_box(u16::MAX) }
     }
@@ -67,7 +67,7 @@ macro_rules! avx512_lanes {
             fn conj(self, a: $vector) -> $vector {
                 a
             }
-            // A rotation, of which the mask keeps the lanes that have one before them.
+            // A rotation; the mask keeps the lanes that have a lane before them.
             #[inline(always)]
             fn up<const BY: usize>(self, vector: $vector, fill: $vector) -> $vector {
                 let (vector, fill) = (cast(vector), cast(fill));

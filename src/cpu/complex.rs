@@ -1,4 +1,4 @@
-//! [`Lanes`] of complex numbers: a vector of real parts and one of imaginary parts.
+//! [`Lanes`] of complex numbers: a vector of real parts and a vector of imaginary parts.
 
 use std::ops::Neg;
 
@@ -7,26 +7,26 @@ use num_complex::Complex;
 use super::lanes::Lanes;
 use super::stream::Fence;
 
-/// Vectors of real numbers, two of which hold complex numbers in memory order.
+/// Vectors of real numbers. Two of them hold complex numbers in the order of memory.
 pub trait Interleave<R, const W: usize>: Lanes<R, W> {
-    /// Two vectors in memory order.
+    /// Loads two vectors in the order of memory.
     fn load_two(self, from: &[Complex<R>; W]) -> [Self::Vector; 2];
 
-    /// Lane 0 of `even`, lane 0 of `odd`, lane 1 of `even` and so on.
+    /// Returns lane 0 of `even`, lane 0 of `odd`, lane 1 of `even` and so on.
     fn in_turn(self, even: Self::Vector, odd: Self::Vector) -> [Self::Vector; 2];
 
-    /// Writes two vectors in memory order, as [`Lanes::store`] writes one.
+    /// Writes two vectors in the order of memory, as [`Lanes::store`] writes one.
     fn store_two(self, vectors: [Self::Vector; 2], to: &mut [Complex<R>; W]);
 
-    /// Writes two vectors in memory order, as [`Lanes::stream`] writes one.
+    /// Writes two vectors in the order of memory, as [`Lanes::stream`] writes one.
     fn stream_two(self, vectors: [Self::Vector; 2], to: &mut [Complex<R>; W], fence: &Fence);
 }
 
-/// Makes vectors of complex numbers out of vectors of real ones.
+/// Vectors of complex numbers, made from vectors of real ones.
 #[derive(Debug, Clone, Copy)]
-pub struct Split<L>(pub L);
+pub struct ComplexLanes<L>(pub L);
 
-impl<R, const W: usize, L> Lanes<Complex<R>, W> for Split<L>
+impl<R, const W: usize, L> Lanes<Complex<R>, W> for ComplexLanes<L>
 where
     R: Copy + num_traits::One + Neg<Output = R>,
     L: Interleave<R, W>,

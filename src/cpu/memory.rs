@@ -6,43 +6,42 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2, Zip, s};
 
 use super::lanes::Lanes;
 use super::simd::Simd;
-use super::stream::{self, Stream};
+use super::stream::{self, ResultStream};
 use crate::{Direction, Element};
 
-/// Whether the elements of each row are consecutive in memory.
-pub fn has_contiguous_rows<T>(view: &ArrayView2<T>) -> bool {
+/// True if the elements of each row are consecutive in memory.
+pub fn is_contiguous<T>(view: &ArrayView2<T>) -> bool {
     view.ncols() <= 1 || view.strides()[1] == 1
 }
 
 /// The view itself if its rows are contiguous, a copy in standard layout otherwise.
 pub fn contiguous<T: Element>(view: ArrayView2<'_, T>) -> CowArray<'_, T, Ix2> {
-    if has_contiguous_rows(&view) { view.into() } else { mapped(view, |element| element).into() }
+    if is_contiguous(&view) { view.into() } else { mapped(view, |element| element) }
 }
 
-/// The coefficients themselves, contiguous along their rows.
-pub fn coefficients<T: Element>(view: ArrayView2<'_, T>, log: bool) -> CowArray<'_, T, Ix2> {
-    if log { mapped(view, T::exp).into() } else { contiguous(view) }
+/// `e^x` of every element, in standard layout.
+pub fn exponentials<'a, T: Element>(view: ArrayView2<T>) -> CowArray<'a, T, Ix2> {
+    mapped(view, T::exp)
 }
 
-/// A copy in standard layout.
-fn mapped<T: Element>(view: ArrayView2<T>, map: impl Fn(T) -> T) -> Array2<T> {
+fn mapped<'a, T: Element>(view: ArrayView2<T>, map: impl Fn(T) -> T) -> CowArray<'a, T, Ix2> {
     let mut copy = Array2::zeros(view.dim());
     Zip::from(&mut copy).and(&view).for_each(|to, from| *to = map(*from));
-    copy
+    copy.into()
 }
 
-/// How results are written.
+/// The kind of stores that write results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stores {
     /// In any order, by ordinary stores.
     Ordinary,
     /// In any order, to a copy that goes past the caches when it is complete.
     Staged,
-    /// Past the caches, in the order of the walk. Rows adjoin, or there is one.
+    /// Past the caches, in the order of the walk. Rows adjoin, or there is only one.
     Streaming,
 }
 
-/// Where results go.
+/// The destination of an array of results.
 pub enum Target<'a, T: Element> {
     /// Into the caller's array.
     Array(ArrayViewMut2<'a, T>),
@@ -50,53 +49,45 @@ pub enum Target<'a, T: Element> {
     /// complete.
     Copy(ArrayViewMut2<'a, T>, Array2<T>, Stores),
     /// Past the caches.
-    Stream(Stream<'a, T>),
+    Stream(ResultStream<'a, T>),
 }
 
-/// Where the results of columns of all rows go.
-pub enum Places<'r, 'a, T: Element> {
+/// The destination of the results of some columns of all rows.
+pub enum Targets<'r, 'a, T: Element> {
     Memory(ArrayViewMut2<'r, T>),
-    Stream(&'r mut Stream<'a, T>),
-}
-
-/// Where the results of a row go.
-pub enum Place<'r, 'a, T: Element> {
-    Memory(&'r mut [T]),
-    Stream(&'r mut Stream<'a, T>),
+    Stream(&'r mut ResultStream<'a, T>),
 }
 
 impl<'a, T: Element> Target<'a, T> {
     pub fn new(array: ArrayViewMut2<'a, T>, stores: Stores, walk: Direction) -> Self {
         match stores {
             Stores::Streaming if array.is_standard_layout() => {
-                Target::Stream(Stream::new(array.into_slice().unwrap_or_default(), walk))
+                Target::Stream(ResultStream::new(array.into_slice().unwrap_or_default(), walk))
             }
-            Stores::Staged => {
-                let copy = Array2::zeros(array.dim());
-                Target::Copy(array, copy, stores)
+            Stores::Ordinary | Stores::Streaming if is_contiguous(&array.view()) => {
+                Target::Array(array)
             }
-            _ if has_contiguous_rows(&array.view()) => Target::Array(array),
             _ => {
                 let copy = Array2::zeros(array.dim());
-                Target::Copy(array, copy, Stores::Ordinary)
+                Target::Copy(array, copy, stores)
             }
         }
     }
 
-    /// The rows, or some columns of them, to write to; of a stream those that the walk has come to.
-    pub fn places(&mut self, columns: &Option<Range<usize>>) -> Places<'_, 'a, T> {
+    /// Returns all columns, or some, to write to; of a stream the columns that the walk meets next.
+    pub fn columns(&mut self, columns: &Option<Range<usize>>) -> Targets<'_, 'a, T> {
         let all = match self {
             Target::Array(array) => array.view_mut(),
             Target::Copy(_, copy, _) => copy.view_mut(),
-            Target::Stream(stream) => return Places::Stream(stream),
+            Target::Stream(stream) => return Targets::Stream(stream),
         };
-        Places::Memory(match columns {
+        Targets::Memory(match columns {
             Some(columns) => all.slice_move(s![.., columns.clone()]),
             None => all,
         })
     }
 
-    /// Before some columns come again.
+    /// Begins again: some columns are written a second time.
     pub fn restart(&mut self) {
         if let Target::Stream(stream) = self {
             stream.restart();
@@ -116,33 +107,26 @@ impl<'a, T: Element> Target<'a, T> {
     }
 }
 
-impl<'a, T: Element> Places<'_, 'a, T> {
-    /// A row to write to; of a stream (if `STREAMS`) the one that the walk has come to.
+impl<T: Element> Targets<'_, '_, T> {
+    /// Returns where to write the results of some columns of a row. A stream (if `STREAMS`) takes
+    /// them in the order of the walk.
     #[inline(always)]
-    pub fn row<const STREAMS: bool>(&mut self, index: usize) -> Place<'_, 'a, T> {
-        let row = match self {
-            Places::Memory(array) => array.row_mut(index).into_slice(),
-            Places::Stream(stream) if STREAMS => return Place::Stream(stream),
-            Places::Stream(_) => None,
-        };
-        Place::Memory(row.unwrap_or_default())
-    }
-}
-
-impl<T: Element> Place<'_, '_, T> {
-    /// Where to write the results of some columns; to a stream they come in the order of the walk.
-    #[inline(always)]
-    pub fn columns(&mut self, columns: Range<usize>) -> &mut [T] {
+    pub fn slot<const STREAMS: bool>(&mut self, row: usize, columns: Range<usize>) -> &mut [T] {
         match self {
-            Place::Memory(row) => &mut row[columns],
-            Place::Stream(stream) => stream.slot(columns.len()),
+            Targets::Memory(array) => {
+                &mut array.row_mut(row).into_slice().unwrap_or_default()[columns]
+            }
+            Targets::Stream(stream) if STREAMS => stream.slot(columns.len()),
+            Targets::Stream(_) => &mut [],
         }
     }
 
-    /// Says that those results are there.
+    /// Passes on the results that were written there.
     #[inline(always)]
-    pub fn send<const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
-        if let Place::Stream(stream) = self {
+    pub fn send<const STREAMS: bool, const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
+        if let Targets::Stream(stream) = self
+            && STREAMS
+        {
             stream.send::<W, L>(lanes);
         }
     }

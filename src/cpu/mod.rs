@@ -1,8 +1,7 @@
 //! The recurrence on a CPU, at the speed of its memory.
 //!
-//! [`Cpu`] is the engine behind [`forward`](crate::forward) and [`backward`](crate::backward), and
-//! the one to use where there is no GPU. A sequential loop waits for its multiply-add: each needs
-//! the result of the one before. Here
+//! [`Cpu`] is the engine behind [`forward`](crate::forward) and [`backward`](crate::backward), for
+//! machines without a GPU. In a sequential loop each multiply-add waits for the one before it. Here
 //!
 //! - within a row, a vector of consecutive steps is scanned at once, with the widest vector
 //!   instructions that the machine has ([`Simd`], chosen at run time);
@@ -10,9 +9,9 @@
 //! - few long rows are cut into tiles on which all threads work at once;
 //! - results that would not stay in the caches go past them ([`Cpu::streaming_beyond`]).
 //!
-//! The result is the same for every number of threads, to the last bit (but for the sign of a
-//! zero): threads guess, and correct what they guessed wrong. It does depend on the instruction
-//! set, whose vectors differ in width.
+//! The result is the same for every number of threads, to the last bit (except for the sign of a
+//! zero): threads guess, and correct wrong guesses. It depends on the instruction set, whose
+//! vectors differ in width.
 //!
 //! [`roof`] measures how fast the memory is.
 //!
@@ -48,21 +47,23 @@ mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod complex;
 
-use ndarray::{Array1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use ndarray::{Array1, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
 
-use crate::validate::{self, allocate, initial_states, same_shape};
+use crate::validate::{self, allocate, initial_states};
 use crate::{Element, Engine, Error, Gradients, Options, Outputs};
 
-#[doc(hidden)]
-pub use simd::Kernel;
+use pass::{BackwardPass, ForwardPass, Rectangle};
+use scan::Formula;
 pub use simd::Simd;
+#[doc(hidden)]
+pub use simd::Vectors;
 
 /// The engine for CPUs.
 #[derive(Debug, Clone)]
 pub struct Cpu {
     simd: Simd,
     parallel: bool,
-    /// `None`: beyond the caches.
+    /// `None` means the size of the caches.
     streaming_beyond: Option<usize>,
 }
 
@@ -73,13 +74,14 @@ impl Default for Cpu {
 }
 
 impl Cpu {
-    /// All threads of the rayon pool it is called in, and the widest vectors of this machine.
+    /// An engine that uses all threads of the rayon pool it is called in, and the widest vectors of
+    /// this machine.
     pub fn new() -> Self {
         Cpu { simd: Simd::best(), parallel: true, streaming_beyond: None }
     }
 
-    /// This engine on the calling thread alone: to measure one core, or where the other threads
-    /// have other work.
+    /// This engine on the calling thread alone: to measure one core, or where the other threads are
+    /// busy.
     pub fn single_threaded(self) -> Self {
         Cpu { parallel: false, ..self }
     }
@@ -90,37 +92,45 @@ impl Cpu {
     }
 
     /// This engine with streaming (non-temporal) stores where the arrays of a pass, three forward
-    /// and five backward, take more than so many bytes together: 0 for all passes, `usize::MAX` for
+    /// and five backward, take more than `bytes` bytes together: 0 for all passes, `usize::MAX` for
     /// none.
     ///
-    /// Results of a streaming store go past the caches. That saves reading what they overwrite,
-    /// which is a quarter of what a forward pass moves; but who reads them next takes them from
-    /// memory. So by default the limit is what this machine's last cache holds (for all threads
-    /// together where there are several such caches, and at most 16 MiB for each core, as virtual
-    /// machines show caches of which they have a part). On other processors than x86-64 nothing
-    /// streams. Results have the same bits either way.
+    /// Results of a streaming store go past the caches. That saves reading the memory that they
+    /// overwrite, a quarter of what a forward pass moves; but the next reader of the results takes
+    /// them from memory. So the default limit is the size of this machine's last cache. Where there
+    /// are several such caches, it is the size of the caches of all threads together; and it is at
+    /// most 16 MiB per core, since a virtual machine may show a cache of which it has only a part.
+    /// On other processors than x86-64 nothing streams. Results have the same bits either way.
     pub fn streaming_beyond(self, bytes: usize) -> Self {
         Cpu { streaming_beyond: Some(bytes), ..self }
     }
 
-    /// The vector instructions it uses.
+    /// Returns the vector instructions that the engine uses.
     pub fn simd(&self) -> Simd {
         self.simd
     }
 
-    /// Computes a pass; `carries` holds what comes before and then after each row.
-    fn run<T: Element, P: pass::Pass<T>>(&self, pass: P, carries: ArrayViewMut1<T>) {
+    /// Computes a pass; `carries` holds the carries before the rows, and then those after them.
+    fn run<T, F, const I: usize, const O: usize>(
+        &self,
+        pass: Rectangle<T, F, I, O>,
+        carries: ArrayViewMut1<T>,
+    ) where
+        T: Element,
+        F: Formula<I, O>,
+    {
         let (num_rows, num_columns) = pass.dim();
         if num_columns == 0 {
-            return; // there may be more rows of no elements than anyone can walk along
+            return; // there may be more rows without elements than anyone can walk along
         }
         let threads = self.threads();
-        let bytes = num_rows.saturating_mul(num_columns).saturating_mul(P::ARRAYS * size_of::<T>());
-        let streams = self.streams(bytes) && rows::can_stream(&pass);
+        let elements = num_rows.saturating_mul(num_columns);
+        let bytes = elements.saturating_mul(Rectangle::<T, F, I, O>::ARRAYS * size_of::<T>());
+        let streams = self.streams(bytes) && pass.can_stream();
         if split::pays::<T>(pass.dim(), threads) {
-            split::run(self.simd, threads, streams, pass, carries);
+            pass.run_by_tiles(self.simd, threads, streams, carries);
         } else {
-            rows::run(self.simd, self.parallel, streams, pass, carries);
+            pass.run_by_rows(self.simd, self.parallel, streams, carries);
         }
     }
 
@@ -128,9 +138,39 @@ impl Cpu {
         if self.parallel { rayon::current_num_threads() } else { 1 }
     }
 
-    /// Whether the results of a pass over so many bytes go past the caches.
+    /// Returns whether the results of a pass over `bytes` bytes go past the caches.
     fn streams(&self, bytes: usize) -> bool {
         bytes > self.streaming_beyond.unwrap_or_else(|| stream::beyond_caches(self.threads()))
+    }
+
+    /// Computes the outputs of arrays that fit together; returns the final state.
+    pub(crate) fn outputs<T: Element>(
+        &self,
+        inputs: [ArrayView2<T>; 2],
+        options: &Options<T>,
+        outputs: [ArrayViewMut2<T>; 1],
+    ) -> Result<Array1<T>, Error> {
+        let mut carries = initial_states("forward", options, inputs[0].nrows())?;
+        let no_states = ArrayView1::from(&[]);
+        let pass = ForwardPass::new(options, inputs, no_states, outputs);
+        T::forward(self, pass, carries.view_mut());
+        Ok(carries)
+    }
+
+    /// Computes the gradients of arrays that fit together; returns the gradient of the initial
+    /// state.
+    pub(crate) fn gradients<T: Element>(
+        &self,
+        inputs: [ArrayView2<T>; 3],
+        options: &Options<T>,
+        gradients: [ArrayViewMut2<T>; 2],
+    ) -> Result<Array1<T>, Error> {
+        let num_seqs = inputs[0].nrows();
+        let states = initial_states("backward", options, num_seqs)?;
+        let mut carries: Array1<T> = allocate("backward", num_seqs)?;
+        let pass = BackwardPass::new(options, inputs, states.view(), gradients);
+        T::backward(self, pass, carries.view_mut());
+        Ok(carries)
     }
 }
 
@@ -147,7 +187,7 @@ impl<T: Element> Engine<T> for Cpu {
     ) -> Result<Outputs<T>, Error> {
         let shape = validate::forward(&inputs, &coeffs, options)?;
         let mut outputs = allocate("forward", shape)?;
-        let final_state = self.forward_into(inputs, coeffs, options, outputs.view_mut())?;
+        let final_state = self.outputs([inputs, coeffs], options, [outputs.view_mut()])?;
         Ok(Outputs { outputs, final_state })
     }
 
@@ -161,14 +201,8 @@ impl<T: Element> Engine<T> for Cpu {
         let shape = validate::backward(&d_outputs, &coeffs, &outputs, options)?;
         let mut d_inputs = allocate("backward", shape)?;
         let mut d_coeffs = allocate("backward", shape)?;
-        let d_initial = self.backward_into(
-            d_outputs,
-            coeffs,
-            outputs,
-            options,
-            d_inputs.view_mut(),
-            d_coeffs.view_mut(),
-        )?;
+        let gradients = [d_inputs.view_mut(), d_coeffs.view_mut()];
+        let d_initial = self.gradients([d_outputs, coeffs, outputs], options, gradients)?;
         Ok(Gradients { d_inputs, d_coeffs, d_initial })
     }
 
@@ -179,13 +213,9 @@ impl<T: Element> Engine<T> for Cpu {
         options: &Options<T>,
         outputs: ArrayViewMut2<T>,
     ) -> Result<Array1<T>, Error> {
-        let shape = validate::forward(&inputs, &coeffs, options)?;
-        same_shape("forward", ("inputs", inputs.shape()), ("outputs", outputs.shape()))?;
-        let mut carries = initial_states("forward", options, shape.0)?;
-        let Options { direction, log_coeffs, .. } = *options;
-        let pass = pass::Forward { direction, log_coeffs, inputs, coeffs, outputs };
-        T::forward(self, pass, carries.view_mut());
-        Ok(carries)
+        validate::forward(&inputs, &coeffs, options)?;
+        validate::outputs(&inputs, &outputs)?;
+        self.outputs([inputs, coeffs], options, [outputs])
     }
 
     fn backward_into(
@@ -197,24 +227,8 @@ impl<T: Element> Engine<T> for Cpu {
         d_inputs: ArrayViewMut2<T>,
         d_coeffs: ArrayViewMut2<T>,
     ) -> Result<Array1<T>, Error> {
-        let shape = validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        let expected = ("d_outputs", d_outputs.shape());
-        same_shape("backward", expected, ("d_inputs", d_inputs.shape()))?;
-        same_shape("backward", expected, ("d_coeffs", d_coeffs.shape()))?;
-        let states = initial_states("backward", options, shape.0)?;
-        let mut carries: Array1<T> = allocate("backward", shape.0)?;
-        let Options { direction, log_coeffs, .. } = *options;
-        let pass = pass::Backward {
-            direction,
-            log_coeffs,
-            d_outputs,
-            coeffs,
-            outputs,
-            states: states.view(),
-            d_inputs,
-            d_coeffs,
-        };
-        T::backward(self, pass, carries.view_mut());
-        Ok(carries)
+        validate::backward(&d_outputs, &coeffs, &outputs, options)?;
+        validate::gradients(&d_outputs, [&d_inputs, &d_coeffs])?;
+        self.gradients([d_outputs, coeffs, outputs], options, [d_inputs, d_coeffs])
     }
 }

@@ -1,6 +1,7 @@
-//! [`Lanes`] in plain Rust, for machines whose instructions are not spelled out here.
+//! [`Lanes`] in plain Rust, for machines whose instructions this crate does not call.
 //!
-//! Arrays of four, which the compiler turns into the vectors of its target's baseline (SSE2, NEON).
+//! They are arrays of four elements, which the compiler turns into the vectors of its target's
+//! baseline (SSE2, NEON).
 
 use std::array::from_fn;
 

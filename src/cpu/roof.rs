@@ -1,26 +1,26 @@
-//! The roof: element-wise kernels that read and write what the recurrence reads and writes.
+//! The roof: element-wise kernels that read and write as many arrays as the recurrence.
 //!
-//! No engine is faster than the memory, and these say how fast that is: [`forward`] reads two
-//! arrays and writes one, as a forward pass does, [`backward`] reads three and writes two. They run
-//! on the threads, with the vector instructions and with the stores of a given [`Cpu`].
+//! No engine is faster than the memory, and these kernels measure its speed: [`forward`] reads two
+//! arrays and writes one, like a forward pass; [`backward`] reads three and writes two. They use
+//! the threads, the vector instructions and the stores of a given [`Cpu`].
 //!
-//! There are two roofs, and *the* roof is the faster one: with ordinary stores, which first read
-//! the cache line that they are about to overwrite (16 bytes are moved for 12, and 28 for 20), and
-//! with streaming stores, which do not and go past the caches. [`Cpu::streaming_beyond`] chooses: 0
-//! for the streaming one, `usize::MAX` for the other. Of themselves they do as the engine does.
-//! (Streaming stores want whole vectors. Arrays whose elements straddle cache lines have none.)
+//! The kernels run with one of two kinds of stores, and *the* roof is the faster run. Ordinary
+//! stores first read the cache line that they overwrite (16 bytes are moved for 12, and 28 for 20);
+//! streaming stores do not, and go past the caches. [`Cpu::streaming_beyond`] chooses: 0 for
+//! streaming stores, `usize::MAX` for ordinary ones. By default the kernels do as the engine does.
+//! (Arrays whose elements straddle cache lines have no whole vectors to stream.)
 
 use rayon::prelude::*;
 
 use super::Cpu;
-use super::lanes::{Job, Lanes};
+use super::lanes::{LaneJob, Lanes};
 use super::stream::{Fence, before_first_line};
 use crate::Element;
 
-/// The number of elements that a thread computes at a time.
+/// The number of elements that a thread computes at once.
 const GRAIN: usize = 1 << 16;
 
-/// `sums = a + b`, element by element, as far as the shortest slice goes.
+/// Computes `sums = a + b`, element by element, up to the end of the shortest slice.
 pub fn forward<T: Element>(cpu: &Cpu, a: &[T], b: &[T], sums: &mut [T]) {
     let streams = cpu.streams(3 * size_of_val(sums));
     if cpu.parallel {
@@ -32,7 +32,8 @@ pub fn forward<T: Element>(cpu: &Cpu, a: &[T], b: &[T], sums: &mut [T]) {
     }
 }
 
-/// `sums = a + b` and `products = b * c`, element by element, as far as the shortest slice goes.
+/// Computes `sums = a + b` and `products = b * c`, element by element, up to the end of the
+/// shortest slice.
 pub fn backward<T: Element>(cpu: &Cpu, [a, b, c]: [&[T]; 3], sums: &mut [T], products: &mut [T]) {
     let streams = cpu.streams(5 * size_of_val(sums));
     if cpu.parallel {
@@ -54,7 +55,7 @@ struct Sum<'a, T> {
     streams: bool,
 }
 
-impl<T: Element> Job<T> for Sum<'_, T> {
+impl<T: Element> LaneJob<T> for Sum<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -90,7 +91,7 @@ struct SumAndProduct<'a, T> {
     streams: bool,
 }
 
-impl<T: Element> Job<T> for SumAndProduct<'_, T> {
+impl<T: Element> LaneJob<T> for SumAndProduct<'_, T> {
     type Output = ();
 
     #[inline(always)]

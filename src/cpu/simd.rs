@@ -1,4 +1,4 @@
-//! Which vector instructions the engine uses, chosen when it runs.
+//! The vector instructions that the engine uses, chosen when it runs.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use ndarray::ArrayViewMut1;
 use num_complex::Complex;
 
 use super::Cpu;
-use super::lanes::Job;
-use super::pass::{Backward, Forward};
+use super::lanes::LaneJob;
+use super::pass::{BackwardPass, ForwardPass};
 use super::portable::Portable;
 #[cfg(target_arch = "x86_64")]
 use {
     super::avx512::Avx512,
-    super::complex::Split,
+    super::complex::ComplexLanes,
     super::lanes::Lanes,
     pulp::NullaryFnOnce,
     pulp::x86::{V3, V4},
@@ -22,7 +22,8 @@ use {
 /// A set of vector instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Simd {
-    /// Whatever the program was compiled for (on x86-64 usually SSE2, on AArch64 NEON).
+    /// The instructions that the program was compiled for (usually SSE2 on x86-64, NEON on
+    /// AArch64).
     Portable,
     /// AVX2 with FMA: 256-bit vectors.
     Avx2,
@@ -34,7 +35,7 @@ impl Simd {
     /// All sets, the widest vectors first.
     pub const ALL: [Simd; 3] = [Simd::Avx512, Simd::Avx2, Simd::Portable];
 
-    /// Whether this machine has it.
+    /// Returns whether this machine has the instructions.
     pub fn is_available(self) -> bool {
         match self {
             Simd::Portable => true,
@@ -47,7 +48,7 @@ impl Simd {
         }
     }
 
-    /// The one with the widest vectors that this machine has.
+    /// Returns the set with the widest vectors that this machine has.
     pub fn best() -> Self {
         Simd::ALL.into_iter().find(|simd| simd.is_available()).unwrap_or(Simd::Portable)
     }
@@ -63,31 +64,31 @@ impl fmt::Display for Simd {
     }
 }
 
-/// An element type whose vectors are known: the hook by which [`Element`](crate::Element) reaches
-/// the instructions of its type. Not for use outside of this crate.
+/// The hook by which [`Element`](crate::Element) reaches the vectors of its type. Not for use
+/// outside of this crate.
 ///
-/// The passes are methods without type parameters, so that they are compiled once, in this crate,
-/// and not again in each that calls them.
+/// The passes are methods without type parameters: so they are compiled once, in this crate, and
+/// not again in each crate that calls them.
 #[doc(hidden)]
-pub trait Kernel: Sized {
+pub trait Vectors: Sized {
     /// Runs the job in the lanes of `simd`, or in portable ones where the machine does not have it.
-    fn dispatch<J: Job<Self>>(simd: Simd, job: J) -> J::Output;
+    fn dispatch<J: LaneJob<Self>>(simd: Simd, job: J) -> J::Output;
 
     /// Computes the forward pass; `carries` are the states before and then after each row.
-    fn forward(cpu: &Cpu, pass: Forward<Self>, carries: ArrayViewMut1<Self>);
+    fn forward(cpu: &Cpu, pass: ForwardPass<Self>, carries: ArrayViewMut1<Self>);
 
     /// Computes the backward pass; `carries` are the gradients of the states after and then before
     /// each row.
-    fn backward(cpu: &Cpu, pass: Backward<Self>, carries: ArrayViewMut1<Self>);
+    fn backward(cpu: &Cpu, pass: BackwardPass<Self>, carries: ArrayViewMut1<Self>);
 }
 
-macro_rules! kernel {
+macro_rules! vectors {
     ($element:ty, $wrap:expr, $avx2:literal, $avx512:literal) => {
-        impl Kernel for $element {
+        impl Vectors for $element {
             #[inline]
             #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))]
-            fn dispatch<J: Job<Self>>(simd: Simd, job: J) -> J::Output {
-                // The unit tests are a compilation of their own, and `tests/suite` has the vectors.
+            fn dispatch<J: LaneJob<Self>>(simd: Simd, job: J) -> J::Output {
+                // The unit tests are compiled separately; `tests/suite` tests the vectors.
                 if cfg!(test) {
                     return job.run::<4, _>(Portable);
                 }
@@ -96,21 +97,15 @@ macro_rules! kernel {
                     Simd::Avx512 => {
                         if let Some(token) = V4::try_new() {
                             let lanes = $wrap(Avx512::new(token));
-                            return token.vectorize(Call::<Self, $avx512, _, _>(
-                                job,
-                                lanes,
-                                PhantomData,
-                            ));
+                            let call = LaneCall::<Self, $avx512, _, _>(job, lanes, PhantomData);
+                            return token.vectorize(call);
                         }
                     }
                     Simd::Avx2 => {
                         if let Some(token) = V3::try_new() {
                             let lanes = $wrap(token);
-                            return token.vectorize(Call::<Self, $avx2, _, _>(
-                                job,
-                                lanes,
-                                PhantomData,
-                            ));
+                            let call = LaneCall::<Self, $avx2, _, _>(job, lanes, PhantomData);
+                            return token.vectorize(call);
                         }
                     }
                     Simd::Portable => {}
@@ -118,28 +113,28 @@ macro_rules! kernel {
                 job.run::<4, _>(Portable)
             }
 
-            fn forward(cpu: &Cpu, pass: Forward<Self>, carries: ArrayViewMut1<Self>) {
+            fn forward(cpu: &Cpu, pass: ForwardPass<Self>, carries: ArrayViewMut1<Self>) {
                 cpu.run(pass, carries);
             }
 
-            fn backward(cpu: &Cpu, pass: Backward<Self>, carries: ArrayViewMut1<Self>) {
+            fn backward(cpu: &Cpu, pass: BackwardPass<Self>, carries: ArrayViewMut1<Self>) {
                 cpu.run(pass, carries);
             }
         }
     };
 }
 
-kernel!(f32, std::convert::identity, 8, 16);
-kernel!(f64, std::convert::identity, 4, 8);
-kernel!(Complex<f32>, Split, 8, 16);
-kernel!(Complex<f64>, Split, 4, 8);
+vectors!(f32, std::convert::identity, 8, 16);
+vectors!(f64, std::convert::identity, 4, 8);
+vectors!(Complex<f32>, ComplexLanes, 8, 16);
+vectors!(Complex<f64>, ComplexLanes, 4, 8);
 
-/// A job and its lanes: what pulp calls inside a function that is compiled for the instruction set.
+/// A job and its lanes: pulp calls it inside a function that is compiled for the instruction set.
 #[cfg(target_arch = "x86_64")]
-struct Call<T, const W: usize, J, L>(J, L, PhantomData<T>);
+struct LaneCall<T, const W: usize, J, L>(J, L, PhantomData<T>);
 
 #[cfg(target_arch = "x86_64")]
-impl<T, const W: usize, J: Job<T>, L: Lanes<T, W>> NullaryFnOnce for Call<T, W, J, L> {
+impl<T, const W: usize, J: LaneJob<T>, L: Lanes<T, W>> NullaryFnOnce for LaneCall<T, W, J, L> {
     type Output = J::Output;
 
     #[inline(always)]

@@ -2,39 +2,39 @@
 //!
 //! An ordinary store first reads the cache line that it is about to overwrite: a forward pass moves
 //! 16 bytes for 12, a backward pass 28 for 20. A streaming (non-temporal) store of a whole line
-//! does not, and leaves nothing in the caches. So results stream that would not stay there: if all
-//! arrays of a pass together are larger than the [last cache](Cache).
+//! does not read it, and leaves nothing in the caches. So results stream if they would not stay in
+//! the caches: if all arrays of a pass together are larger than the [last cache](Cache).
 //!
-//! Streaming stores want whole lines, and rows begin anywhere. So a scan writes some results at a
-//! time to a stage in the nearest cache, from which a [`Stream`] moves what fills lines; and what
-//! the scan is about to read is [fetched](fetch) beside it.
+//! Streaming stores need whole lines, and rows begin anywhere. So a scan writes some results at a
+//! time to a stage in the nearest cache, from which a [`ResultStream`] moves whole lines. Meanwhile
+//! the next inputs are [fetched](fetch).
 //!
-//! On x86-64 only. Elsewhere no pass streams.
+//! Only x86-64 streams. The rules are tested here, the stores in `tests/suite/streaming.rs`.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
-use super::lanes::{Job, Lanes};
+use super::lanes::{LaneJob, Lanes};
 use crate::{Direction, Element};
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// As many bytes of results are scanned, and then leave, at a time: few enough for reading and
+/// The bytes of results that are scanned, and then leave, at a time: few enough for reading and
 /// writing to overlap.
 const STEP_BYTES: usize = 512;
 
-/// Inputs are fetched this many bytes before they are scanned: about what arrives in the time that
-/// memory takes to answer. The processor's own prefetchers end with the page of 4 KiB, this does
-/// not.
+/// Inputs are fetched this many bytes before they are scanned: about what arrives during one
+/// latency of memory. The processor's own prefetchers stop at the end of a page of 4 KiB, and this
+/// does not.
 const AHEAD_BYTES: usize = 4096;
 
 /// The most elements of a line or a vector.
 const MAX_UNIT: usize = 16;
 
-/// The columns that are scanned at a time where so many arrays of results (one or two) stream: a
-/// multiple of every vector's.
+/// Returns the number of columns that are scanned at a time if `results` arrays of results (one or
+/// two) stream: a multiple of the width of every vector.
 pub const fn step<T>(results: usize) -> usize {
     STEP_BYTES / size_of::<T>() / results
 }
@@ -48,21 +48,21 @@ struct Cache {
 }
 
 impl Cache {
-    /// Few processors have more of a last cache for each core. A virtual machine of few cores
-    /// mostly shows the cache of the whole socket, of which it has a part.
+    /// Few processors have a larger last cache per core. A virtual machine with few cores mostly
+    /// shows the cache of the whole socket, of which it has a part.
     const MAX_BYTES_PER_SHARER: usize = 16 << 20;
 
-    /// Where the processor does not say.
+    /// The cache of a processor that does not report it.
     const UNKNOWN: Cache = Cache { bytes: 32 << 20, sharers: 1 };
 
-    /// What `bytes` that are shared by at most `ids` processors are worth, on a machine that has so
-    /// many `processors`.
+    /// A cache of `bytes` bytes that at most `ids` processors share, on a machine with `processors`
+    /// processors.
     fn new(bytes: usize, ids: usize, processors: usize) -> Self {
         let sharers = ids.min(processors).max(1);
         Cache { bytes: bytes.min(sharers * Cache::MAX_BYTES_PER_SHARER), sharers }
     }
 
-    /// This machine's, asked once.
+    /// Returns this machine's last cache, which is read once.
     fn last() -> Self {
         static LAST: OnceLock<Cache> = OnceLock::new();
         *LAST.get_or_init(|| {
@@ -71,24 +71,26 @@ impl Cache {
         })
     }
 
-    /// What so many threads have of such caches together.
+    /// Returns the bytes of all such caches that `threads` threads have together.
     fn of_threads(self, threads: usize) -> usize {
         self.bytes * threads.div_ceil(self.sharers)
     }
 }
 
-/// The bytes of the arrays of a pass from which on `threads` threads had better let results stream.
+/// Returns the bytes of the arrays of a pass beyond which results of `threads` threads should
+/// stream.
 pub fn beyond_caches(threads: usize) -> usize {
     if cfg!(target_arch = "x86_64") { Cache::last().of_threads(threads) } else { usize::MAX }
 }
 
-/// The bytes of the last cache, and the greatest number of processors that may share it, as the
-/// processor says.
+/// Returns the bytes of the last cache and the largest number of processors that may share it, if
+/// the processor reports them.
 #[cfg(target_arch = "x86_64")]
 fn reported() -> Option<(usize, usize)> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
 
-    // The same format in Intel's leaf and in AMD's. What a processor lacks it reports as zeros.
+    // Intel's leaf and AMD's leaf have the same format. A processor reports zeros for what it
+    // lacks.
     let leaves = [(0, 4), (0x8000_0000, 0x8000_001D)];
     let there = leaves.into_iter().filter(|&(base, leaf)| __cpuid(base).eax >= leaf);
     let caches = there.flat_map(|(_, leaf)| (0..8).map(move |index| __cpuid_count(leaf, index)));
@@ -106,8 +108,8 @@ fn reported() -> Option<(usize, usize)> {
     None
 }
 
-/// Asks for the elements of `rows` that a walk will come to a while after `columns`, which may lie
-/// in the rows beside them.
+/// Prefetches the elements of `rows` that a walk will reach a while after `columns`, which may be
+/// in neighbouring rows.
 #[inline(always)]
 pub fn fetch<T, const ARRAYS: usize, const REVERSE: bool>(
     rows: [&[T]; ARRAYS],
@@ -125,15 +127,15 @@ pub fn fetch<T, const ARRAYS: usize, const REVERSE: bool>(
     }
 }
 
-/// How many elements lie before the first whole cache line; all of them if no line begins with an
-/// element.
+/// Returns the number of elements before the first whole cache line; all of them if no line begins
+/// with an element.
 #[inline(always)]
 pub fn before_first_line<T>(elements: &[T]) -> usize {
     elements.as_ptr().align_offset(LINE).min(elements.len())
 }
 
-/// Streaming stores wait for no others. This is dropped after them, and what the thread does then
-/// comes after them for all threads.
+/// A fence after streaming stores, which are not ordered with other stores. It is dropped after
+/// them: then every later store of the thread comes after them for all threads.
 pub struct Fence;
 
 impl Drop for Fence {
@@ -142,7 +144,7 @@ impl Drop for Fence {
     }
 }
 
-/// Copies results, and those of whole lines past the caches.
+/// Copies results; whole lines go past the caches.
 #[inline(always)]
 pub fn copy<T: Element, const W: usize, L: Lanes<T, W>>(
     lanes: L,
@@ -157,8 +159,7 @@ pub fn copy<T: Element, const W: usize, L: Lanes<T, W>>(
     for (from, to) in from.as_chunks::<W>().0.iter().zip(to.as_chunks_mut::<W>().0) {
         lanes.stream(lanes.load(from), to, fence);
     }
-    // A line is a whole number of vectors, or a vector of complex numbers is a whole number of
-    // lines.
+    // A line is a whole number of vectors, or a vector of complex numbers a whole number of lines.
     let rest = from.len() / W * W;
     let ends = [(head, head_to), (&from[rest..], &mut to[rest..]), (tail, tail_to)];
     if ends.iter().any(|(from, _)| !from.is_empty()) {
@@ -166,13 +167,13 @@ pub fn copy<T: Element, const W: usize, L: Lanes<T, W>>(
     }
 }
 
-/// [`copy`], and all have arrived.
+/// [`copy`] as a job; all results have arrived when it ends.
 pub struct Copy<'a, T> {
     pub from: &'a [T],
     pub to: &'a mut [T],
 }
 
-impl<T: Element> Job<T> for Copy<'_, T> {
+impl<T: Element> LaneJob<T> for Copy<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -181,34 +182,34 @@ impl<T: Element> Job<T> for Copy<'_, T> {
     }
 }
 
-/// Out of the way of the lines.
+/// Not inlined, so that the code for lines stays small.
 #[cold]
 #[inline(never)]
 fn copy_ends<T: Element>(ends: [(&[T], &mut [T]); 3]) {
     ends.into_iter().for_each(|(from, to)| to.copy_from_slice(from));
 }
 
-/// Results on their way to memory, in the order of a walk; all have arrived when it is dropped.
-pub struct Stream<'a, T: Element> {
+/// Results on their way to memory, in the order of a walk. All have arrived when this is dropped.
+pub struct ResultStream<'a, T: Element> {
     to: &'a mut [T],
     walk: Direction,
-    /// How many of `to` the walk has met.
+    /// The number of elements of `to` that the walk has met.
     walked: usize,
-    /// The last so many of them have not left. They lie together in the stage, at the end where the
-    /// walk begins.
+    /// The number of results that have not left. They are together in the stage, at the end where
+    /// the walk begins.
     waiting: usize,
     stage: Vec<T>,
     fence: Fence,
 }
 
-impl<'a, T: Element> Stream<'a, T> {
+impl<'a, T: Element> ResultStream<'a, T> {
     pub fn new(to: &'a mut [T], walk: Direction) -> Self {
-        // What waits for a step, the next step, and what does not fill a line.
+        // The results of one step that wait, the next step, and a part of a line.
         let stage = vec![T::zero(); 2 * step::<T>(1) + MAX_UNIT];
-        Stream { to, walk, walked: 0, waiting: 0, stage, fence: Fence }
+        ResultStream { to, walk, walked: 0, waiting: 0, stage, fence: Fence }
     }
 
-    /// Where the next `count` results are to be written, at most a [`step`].
+    /// Returns the place for the next `count` results, at most a [`step`].
     #[inline(always)]
     pub fn slot(&mut self, count: usize) -> &mut [T] {
         let before = self.waiting;
@@ -223,14 +224,14 @@ impl<'a, T: Element> Stream<'a, T> {
         }
     }
 
-    /// Lets leave what fills lines, if that is worth it.
+    /// Moves whole lines to memory, if there are enough results.
     #[inline(always)]
     pub fn send<const W: usize, L: Lanes<T, W>>(&mut self, lanes: L) {
         if self.waiting < step::<T>(2) {
             return;
         }
         let (start, end) = self.waiting_to();
-        // Of the line, or the lines of a vector, that the walk has come into.
+        // The elements of the line, or of the lines of a vector, that the walk has begun.
         let unit = W.max(LINE / size_of::<T>());
         let address = |at| self.to.as_ptr().wrapping_add(at) as usize / size_of::<T>();
         let rest = match self.walk {
@@ -256,7 +257,7 @@ impl<'a, T: Element> Stream<'a, T> {
         self.waiting -= count;
     }
 
-    /// Where the results belong that have not left.
+    /// Returns the range of `to` for the results that have not left.
     #[inline(always)]
     fn waiting_to(&self) -> (usize, usize) {
         match self.walk {
@@ -268,7 +269,7 @@ impl<'a, T: Element> Stream<'a, T> {
         }
     }
 
-    /// Lets all results leave, and begins the walk anew.
+    /// Moves all results to memory, and begins the walk again.
     pub fn restart(&mut self) {
         let (start, end) = self.waiting_to();
         let from = match self.walk {
@@ -277,12 +278,12 @@ impl<'a, T: Element> Stream<'a, T> {
         };
         self.to[start..end].copy_from_slice(from);
         (self.walked, self.waiting) = (0, 0);
-        // What was stored may be stored again; the old fence comes before.
+        // The same elements may be stored again; dropping the old fence orders the stores.
         self.fence = Fence;
     }
 }
 
-impl<T: Element> Drop for Stream<'_, T> {
+impl<T: Element> Drop for ResultStream<'_, T> {
     fn drop(&mut self) {
         self.restart();
     }
@@ -291,7 +292,7 @@ impl<T: Element> Drop for Stream<'_, T> {
 #[cfg(target_arch = "x86_64")]
 pub use machine::{half_line, line};
 
-/// What the language has no words for.
+/// Instructions that the language does not have.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod machine {
@@ -302,11 +303,11 @@ mod machine {
     use super::Fence;
     use crate::Element;
 
-    /// Asks for a cache line, wherever it is.
+    /// Prefetches a cache line; the address may be invalid.
     #[inline(always)]
     pub fn fetch(place: *const i8) {
-        // SAFETY: 1. Every processor of this kind has SSE. 2. A hint reads nothing that the program
-        // sees and faults nowhere.
+        // SAFETY: 1. Every processor of this kind has SSE. 2. A prefetch is a hint: it never
+        // faults, and the program sees no effect.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place) }
     }
 
@@ -324,11 +325,10 @@ mod machine {
                 assert!(size_of_val(to) == size_of::<$vector>());
                 let to = to.as_mut_ptr().cast::<$vector>();
                 // SAFETY:
-                // 1. `to` has as many bytes as the vector, and is aligned where it has to be.
-                // 2. Elements are floating-point numbers or pairs of them, and any bytes are one.
-                // 3. Nobody else accesses `to` before the fence: this thread does not, and for
-                //    others to have it the borrow must end, which is longer than the fence takes:
-                //    whoever has a `Fence` drops it first.
+                // 1. `to` has as many bytes as the vector, and is aligned for the streaming store.
+                // 2. Elements are floating-point numbers or pairs of them: any bytes are valid.
+                // 3. Nobody else accesses `to` before the fence: this thread does not, and another
+                //    thread can only after the borrow ends, before which the `Fence` is dropped.
                 // 4. `simd` proves that the machine has the instruction.
                 unsafe {
                     if to.is_aligned() {
@@ -342,16 +342,16 @@ mod machine {
     }
 
     stored! {
-        /// Stores 64 bytes, past the caches where they are a whole line.
+        /// Stores 64 bytes, past the caches if they are a whole line.
         line, V4, avx512f, __m512i, _mm512_stream_si512
     }
     stored! {
-        /// Stores 32 bytes, past the caches where they are half a line.
+        /// Stores 32 bytes, past the caches if they are half a line.
         half_line, V3, avx, __m256i, _mm256_stream_si256
     }
 }
 
-/// Machines on which nothing streams unless it is asked for, and then by ordinary stores.
+/// Machines on which nothing streams by default, and otherwise by ordinary stores.
 #[cfg(not(target_arch = "x86_64"))]
 mod machine {
     pub fn fetch(_place: *const i8) {}
@@ -365,7 +365,7 @@ mod tests {
     use crate::cpu::portable::Portable;
 
     #[test]
-    fn a_virtual_machine_has_a_part_of_the_cache_it_shows() {
+    fn a_virtual_machine_has_a_part_of_the_reported_cache() {
         let (mib, shown) = (1 << 20, Cache::new(260 << 20, 128, 2));
         assert_eq!(shown, Cache { bytes: 32 * mib, sharers: 2 });
         assert_eq!(Cache::new(32 * mib, 16, 64), Cache { bytes: 32 * mib, sharers: 16 });

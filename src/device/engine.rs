@@ -97,35 +97,6 @@ impl<S: Storage> KernelEngine<S> {
     pub fn recurrence(&self) -> &Recurrence<S> {
         &self.recurrence
     }
-
-    /// Returns the shapes that the engine takes, and how often it rounds. The fastest kernels take
-    /// any length, and round at most as often as a tree.
-    #[cfg(feature = "contract")]
-    pub fn domain(&self) -> crate::contract::Domain {
-        use super::Narrowing;
-        use crate::contract::Domain;
-
-        let domain = Domain {
-            log_coeffs: self.recurrence().takes_logs(),
-            // The products of growing coefficients reach e^16 times the other numbers.
-            growing: S::NARROWING.largest > 1e9,
-            // A 16-bit output is rounded, and the state is not.
-            final_is_last: S::NARROWING == Narrowing::NONE,
-            ..Domain::default()
-        };
-        let Choice::Kernel(kernel) = self.recurrence().choice() else {
-            return Domain { levels: Domain::tree_levels, tile: 1024, ..domain };
-        };
-        let tile = kernel.tile(S::ELEMENT);
-        Domain {
-            // The loop rounds once a step.
-            levels: if tile.is_some() { Domain::tree_levels } else { |_| 0 },
-            tile: tile.map_or(domain.tile, |steps| steps as usize),
-            max_len: kernel.max_len(S::ELEMENT).map_or(domain.max_len, |len| len as usize),
-            multiple_of: kernel.multiple_of(S::ELEMENT) as usize,
-            ..domain
-        }
-    }
 }
 
 impl<S: Storage> Engine<S::Accum> for KernelEngine<S> {

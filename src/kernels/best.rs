@@ -1,29 +1,37 @@
-//! The measured rule: which kernel is the fastest for a shape.
+//! The measured rule for the fastest kernel of a shape.
+//!
+//! `tour tune` measures kernels at many shapes and writes the fastest of each shape to a table,
+//! which is part of this library. A query takes the kernel of the nearest measured shape that can
+//! compute it. Distances are ratios of the numbers of sequences and of the lengths, and shapes
+//! whose rows are not whole vectors, or other element types, are farther away. A kernel whose
+//! blocks share sequences is only taken near shapes at which its family was measured. The tests at
+//! the end of this file try the rule with a small table, and the whole table with shapes far beyond
+//! it.
 
 use std::sync::OnceLock;
 
 use super::{ElementType, KernelChoice, Pass};
 use crate::Error;
 
-/// What was measured, as `tour tune` wrote it.
+/// The measurements, as `tour tune` wrote them.
 const MEASURED: &str = include_str!("tuned.csv");
 
 /// A kernel that was among the fastest at a shape: a line of the measured rule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tuned {
-    /// What the arrays hold.
+    /// The type of the elements.
     pub element: ElementType,
-    /// Which computation.
+    /// The pass.
     pub pass: Pass,
-    /// How many sequences there were.
+    /// The number of sequences.
     pub num_seqs: u64,
-    /// How long they were.
+    /// The length of the sequences.
     pub seq_len: u64,
     /// The kernel.
     pub choice: KernelChoice,
-    /// What it took, in milliseconds.
+    /// The time, in milliseconds.
     pub ms: f64,
-    /// Its speed as a part of the roof's in the same rounds of measurements.
+    /// The speed as a part of the roof's speed in the same rounds of measurements.
     pub ratio: f64,
 }
 
@@ -69,16 +77,16 @@ impl Tuned {
         })
     }
 
-    /// The line, without its end.
+    /// Returns the line of the rule, without its end.
     pub fn to_csv(&self) -> String {
         let Tuned { element, pass, num_seqs, seq_len, choice, ms, ratio } = self;
         format!("{element},{pass},{num_seqs},{seq_len},{choice},{ms:.6},{ratio:.4}")
     }
 
-    /// The rule that is part of this library, measured on an H200.
+    /// Returns the rule that is part of this library, measured on an H200.
     pub fn measured() -> &'static [Tuned] {
         static RULE: OnceLock<Vec<Tuned>> = OnceLock::new();
-        // A test reads it; if it could not be read, every choice would be the default.
+        // A test reads it; without it, every choice would be the default.
         RULE.get_or_init(|| Tuned::read(MEASURED).unwrap_or_default())
     }
 }
@@ -88,35 +96,35 @@ fn unreadable(line: &str) -> Error {
     Error::Unsupported { engine: String::from("the measured rule"), what }
 }
 
-/// What a kernel is wanted for.
+/// The case that a kernel is needed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Query {
-    /// What the arrays hold.
+    /// The type of the elements.
     pub element: ElementType,
-    /// Which computation.
+    /// The pass.
     pub pass: Pass,
-    /// How many sequences.
+    /// The number of sequences.
     pub num_seqs: u64,
-    /// How long they are.
+    /// The length of the sequences.
     pub seq_len: u64,
-    /// Whether every row begins and ends at a multiple of 16 bytes: the length is a multiple of a
-    /// 16-byte vector, and all arrays begin at one.
+    /// True if every row begins and ends at a multiple of 16 bytes: the length is a multiple of a
+    /// 16-byte vector, and all arrays begin at a multiple of 16 bytes.
     pub whole: bool,
-    /// Whether it has to be a kernel whose PTX is part of this library; another one may have to be
-    /// compiled when it is loaded.
+    /// True if the PTX of the kernel must be part of this library. Other kernels may have to be
+    /// compiled when they are loaded.
     pub shipped_only: bool,
 }
 
 impl KernelChoice {
-    /// The kernel that was fastest where it was measured, at the shape nearest to this one.
+    /// Returns the fastest kernel of the measured shape that is nearest to this one.
     ///
-    /// What was not measured is taken from its neighbours: a shape from the nearest one, by ratios
-    /// of numbers of sequences and of lengths, and an element type (or shapes that are far from all
-    /// of its own) from another one of as many bytes, or else from `f32` with rows of as many
-    /// bytes. A kernel whose blocks share sequences is taken only where its family was measured
-    /// with as many of them that were at most twice as long. The rule was measured on an H200 and
-    /// is a good guess elsewhere. A [`Recurrence`](crate::device::Recurrence) by the
-    /// [fastest](crate::device::Choice) asks it at every new shape.
+    /// The distance of two shapes is given by the ratios of numbers of sequences and of lengths. An
+    /// element type that was not measured (or only far from the shape) uses the measurements of
+    /// another type of the same size, or else of `f32` with rows of the same number of bytes. A
+    /// kernel whose blocks share sequences is taken only if its family was measured with at least
+    /// as many sequences that were at most twice as long. The rule was measured on an H200 and is a
+    /// good guess elsewhere. A [`Recurrence`](crate::device::Recurrence) by the [fastest
+    /// kernel](crate::device::Choice) uses it at every new shape.
     ///
     /// ```
     /// use linrec::kernels::{ElementType, KernelChoice, Pass, Query, shipped_as};
@@ -135,11 +143,11 @@ impl KernelChoice {
         KernelChoice::best_where(query, |_| true)
     }
 
-    /// As [`KernelChoice::best`], among those that are allowed.
+    /// As [`KernelChoice::best`], among the kernels that `allowed` accepts.
     pub(crate) fn best_where(query: Query, allowed: impl Fn(KernelChoice) -> bool) -> KernelChoice {
         best_of(Tuned::measured(), query, allowed).unwrap_or_else(|| {
-            // One that takes any rows is shipped for every type; the later families are the faster
-            // ones, but for those whose blocks share rows, which are for few of them.
+            // For every type a kernel is shipped that takes any rows. Later families are faster,
+            // except for kernels whose blocks share rows, which are for few rows.
             let any = KernelChoice::shipped(query.element).filter(|choice| {
                 let geometry = choice.geometry(query.element, query.pass, 1, 1);
                 choice.max_len(query.element).is_none()
@@ -150,18 +158,18 @@ impl KernelChoice {
         })
     }
 
-    /// The fastest among the kernels of one family, as [`KernelChoice::best`]. `None` if none was
-    /// measured that takes such rows.
+    /// Returns the fastest kernel of one family, as [`KernelChoice::best`] does; `None` if no
+    /// measured kernel of the family takes such rows.
     pub fn best_named(family: &str, query: Query) -> Option<KernelChoice> {
         best_of(Tuned::measured(), query, |choice| choice.name() == family)
     }
 }
 
-/// A line of another element type is as far away as a shape that differs by so many factors of two.
+/// The distance of another element type, in factors of two of the shape.
 const OTHER_ELEMENT: f64 = 8.0;
 
-/// What a kernel whose blocks share sequences counts for. It takes a workspace, and a device that
-/// holds all of its blocks at once, so that a draw is not enough.
+/// The weight of a kernel whose blocks share sequences. It takes a workspace, and a device that
+/// holds all of its blocks at once, so it must be faster than the others and not only as fast.
 const SHARED: f64 = 0.99;
 
 fn best_of(
@@ -179,13 +187,13 @@ fn best_of(
             && (!wanted.shipped_only || shipped.contains(&choice))
             && allowed(choice)
     };
-    // Of another type, rows of as many bytes.
+    // For another type, the length of rows with the same number of bytes.
     let seq_len = |line: &Tuned| {
         let bytes = wanted.seq_len.saturating_mul(wanted.element.bytes() as u64);
         bytes / line.element.bytes() as u64
     };
-    // Blocks that share rows are for few long ones: where some kernel of the family, if not this
-    // one, was measured with as many rows, and with rows that were not much longer.
+    // Blocks that share rows are for few long rows. Some kernel of the family must have been
+    // measured with at least as many rows, which were not much longer.
     let mut known: Vec<(&str, ElementType)> = rule
         .iter()
         .filter(|line| line.pass == wanted.pass && shares(line))
@@ -194,7 +202,7 @@ fn best_of(
         .collect();
     known.dedup();
     let speaks = |line: &Tuned| {
-        // Of another type, it has to be one that a tuner would try.
+        // A kernel of another type must be one that a tuner would try.
         let tried = || KernelChoice::candidates(line.choice.name(), wanted.element);
         !shares(line)
             || (known.contains(&family(line))
@@ -206,7 +214,7 @@ fn best_of(
     };
     let other = stand_in(wanted.element, |other| lines().any(|line| line.element == other));
     let distance = |line: &Tuned| {
-        // A factor of two for rows that begin anywhere where they do not, and the reverse.
+        // Rows that begin anywhere and rows of whole vectors differ by a factor of two.
         let vector = 16 / line.element.bytes().min(16) as u64;
         let other = wanted.whole != line.seq_len.is_multiple_of(vector);
         octaves(line.num_seqs, wanted.num_seqs)
@@ -223,7 +231,7 @@ fn best_of(
         .map(|(.., choice)| choice)
 }
 
-/// Whether the blocks of the line's kernel share sequences.
+/// Returns whether the blocks of the line's kernel share sequences.
 fn shares(line: &Tuned) -> bool {
     line.choice.geometry(line.element, line.pass, 1, 1).shared_out.is_some()
 }
@@ -232,14 +240,15 @@ fn family(line: &Tuned) -> (&'static str, ElementType) {
     (line.choice.name(), line.element)
 }
 
-/// Another type that stands in: one of as many bytes that was measured, or `f32`.
+/// Returns the type whose measurements are used in place of the element's: a measured type of the
+/// same size, or `f32`.
 fn stand_in(element: ElementType, measured: impl Fn(ElementType) -> bool) -> Option<ElementType> {
     let alike = ElementType::ALL.into_iter().filter(|other| other.bytes() == element.bytes());
     let mut others = alike.chain([ElementType::F32]).filter(|&other| other != element);
     others.find(|&other| measured(other))
 }
 
-/// By how many factors of two two numbers differ.
+/// Returns the ratio of two numbers, in factors of two.
 fn octaves(one: u64, other: u64) -> f64 {
     ((one.max(1) as f64).log2() - (other.max(1) as f64).log2()).abs()
 }
@@ -273,7 +282,7 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
     }
 
     #[test]
-    fn the_fastest_at_the_nearest_shape() {
+    fn the_fastest_kernel_of_the_nearest_shape_is_taken() {
         assert_eq!(pick(F32, 13_200, 4096, true), "wide:4x256:w");
         assert_eq!(pick(F32, 13_200, 5000, true), "wide:4x256:w");
         assert_eq!(pick(F32, 13_200, 12, true), "rows:4x1x128:w");
@@ -283,21 +292,21 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
     }
 
     #[test]
-    fn rows_that_begin_anywhere_are_taken_from_such_rows() {
+    fn rows_that_begin_anywhere_use_measurements_of_such_rows() {
         assert_eq!(pick(F32, 13_200, 4093, false), "wide:1x512");
         // 4096 is nearer to 4095, but was measured with rows of whole vectors.
         assert_eq!(pick(F32, 13_200, 4095, false), "wide:1x512");
-        // Short ones were measured as whole rows only; then the best of those that take any row.
+        // Short rows were measured as whole vectors only: the best kernel that takes any row.
         assert_eq!(pick(F32, 13_200, 15, false), "rows:4x1x128");
-        // Whole vectors, says the caller, but the length is none.
+        // The caller claims whole vectors, but the length is not a multiple.
         assert_eq!(pick(F32, 13_200, 15, true), "rows:4x1x128");
     }
 
     #[test]
-    fn a_kernel_that_does_not_take_the_length_is_not_taken() {
+    fn the_kernel_takes_the_length() {
         assert_eq!(pick(F32, 13_200, 1024, true), "tile:4x256:0");
         assert_eq!(pick(F32, 13_200, 1028, true), "wide:2x128");
-        // 16 steps are all that four lanes of a vector hold.
+        // Four lanes with a vector each hold 16 steps.
         assert_eq!(pick(F32, 13_200, 20, true), "ref:64");
     }
 
@@ -363,9 +372,9 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
         // More rows, or too short ones.
         assert_eq!(pick(F32, 9001, 65_536), "wide:4x256");
         assert_eq!(pick(F32, 16, (1 << 15) - 4), "wide:2x128");
-        // Hardly faster is not enough.
+        // It must be more than slightly faster.
         assert_eq!(pick(F32, 9000, 65_536), "wide:4x256");
-        // Rows of as many bytes.
+        // Rows of the same number of bytes.
         assert_eq!(pick(ElementType::Bf16, 16, 131_072), "waves:4x288");
         assert_eq!(pick(ElementType::Complex128, 16, 1 << 13), "waves:4x288");
         assert_eq!(pick(ElementType::Bf16, 16, 32_768), "wide:2x128");
@@ -385,12 +394,12 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
             let wanted = Query { element, pass, num_seqs, seq_len, whole, shipped_only };
             best_of(&rule, wanted, |_| true).unwrap().name()
         };
-        // It was measured with many rows alone.
+        // This type was measured only with many rows.
         assert_eq!((choice(1, 1 << 22), choice(16, 1 << 20)), ("waves", "waves"));
         assert_eq!((choice(13_200, 16), choice(13_200, 1 << 16)), ("rows", "wide"));
     }
 
-    /// Numbers of rows and lengths, closely and far beyond what was measured.
+    /// Numbers of rows and lengths, close together and far beyond the measurements.
     fn grid() -> impl Iterator<Item = (u64, u64)> {
         let rows = (1..=300).step_by(13).chain([2, 4, 16, 66, 132, 264, 265, 300, 1000, 13_200]);
         let lengths = (4..=30).flat_map(|log| [1 << log, (1 << log) * 5 / 4, (1 << log) - 1]);
@@ -404,7 +413,7 @@ f64,forward,10000,512,wide:4x64,0.1,0.9
         for (element, pass) in types.into_iter().flat_map(|of| Pass::ALL.map(|pass| (of, pass))) {
             let lines = || rule.iter().filter(|line| (line.element, line.pass) == (element, pass));
             let shared = |name: &str| matches!(name, "waves" | "once");
-            // With how many rows, at most, a family was measured that were not much longer.
+            // The most rows that a family was measured with, if they were not much longer.
             let most = |name: &str, seq_len: u64| {
                 let mine = lines().filter(|line| line.choice.name() == name);
                 let long = mine.filter(|line| seq_len >= line.seq_len / 2);

@@ -1,44 +1,44 @@
-//! From a kernel to what is compiled for it, and back from what is shipped to the kernels.
+//! The program of a kernel, and the kernels of the shipped programs.
 
 use std::sync::OnceLock;
 
 use super::{ElementType, KernelChoice, Pass, Program, program, shipped, shipped_as};
 use crate::Direction;
 
-/// How many threads a launch has.
+/// The size of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Blocks in the grid, along its first axis.
+    /// The number of blocks in the grid, along its first axis.
     pub blocks: u64,
-    /// Threads in a block.
+    /// The number of threads in a block.
     pub threads: u32,
-    /// Bytes of dynamic shared memory of a block.
+    /// The dynamic shared memory of a block, in bytes.
     pub shared_bytes: u32,
-    /// What the kernel is given beside, if blocks share sequences; `None` if each sequence is one
-    /// block's.
+    /// Further arguments, if blocks share sequences; `None` if each sequence has one block.
     pub shared_out: Option<SharedOut>,
 }
 
-/// How sequences are shared out among the blocks of a grid: tile by tile.
+/// Sequences that the blocks of a grid share, tile by tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedOut {
-    /// 16-byte vectors in a tile. It depends on the shape alone, so that results do not depend on
-    /// the device.
+    /// The number of 16-byte vectors in a tile. It depends on the shape alone, so that results do
+    /// not depend on the device.
     pub tile_vectors: u32,
-    /// Bytes in which blocks tell each other what their tiles do; zero before the first launch, and
-    /// left by each launch as the next one needs it.
+    /// The bytes in which blocks publish the transitions of their tiles. They are zero before the
+    /// first launch, and each launch leaves them ready for the next.
     pub workspace_bytes: u64,
-    /// Whether there is a block for each tile, which it can take as it comes; or else any number of
-    /// blocks, all of which have to be on the device at once, and no more than
-    /// [`Geometry::blocks`].
+    /// True if there is a block for each tile, and blocks may take tiles in the order in which they
+    /// start. Otherwise there is any number of blocks up to [`Geometry::blocks`], and the device
+    /// must hold all of them at once.
     pub one_tile: bool,
 }
 
 impl KernelChoice {
-    /// The kernels that are shipped for an element type, in their order, the reference kernel
-    /// first; without the early stages of a scan, which do not compute the recurrence.
+    /// Returns the kernels that are shipped for an element type, in order, the reference kernel
+    /// first. The early stages of a scan are not among them, since they do not compute the
+    /// recurrence.
     ///
-    /// They are those whose entries are in the shipped PTX.
+    /// A kernel is shipped if its entries are in the shipped PTX.
     ///
     /// ```
     /// use linrec::kernels::{ElementType, KernelChoice};
@@ -56,7 +56,7 @@ impl KernelChoice {
             }
             all.sort();
             all.dedup();
-            // A planted mistake has the entries of a kernel, but another source.
+            // A planted mistake has the entries of a kernel, but a different source.
             all.retain(|(choice, element)| {
                 choice.passes() == Pass::ALL && shipped_as(&choice.program(*element)).is_some()
             });
@@ -65,8 +65,8 @@ impl KernelChoice {
         all.iter().filter(move |(_, of)| *of == element).map(|(choice, _)| *choice)
     }
 
-    /// What to compile: one module with an entry for each pass and, where that is not an argument,
-    /// for each direction. The early stages of a scan have no backward pass.
+    /// Returns the program to compile: one module with an entry for each pass and, unless it is an
+    /// argument, for each direction. The early stages of a scan have no backward pass.
     pub fn program(&self, element: ElementType) -> Program {
         let mut entries: Vec<_> = self
             .passes()
@@ -82,10 +82,10 @@ impl KernelChoice {
         program.with_entries(entries)
     }
 
-    /// The entry of [`KernelChoice::program`] that computes `pass` in `direction`, as C++ writes
-    /// it.
+    /// Returns the entry of [`KernelChoice::program`] that computes `pass` in `direction`, as C++
+    /// writes it.
     ///
-    /// `direction` is that of the recurrence, in the backward pass as well.
+    /// `direction` is the direction of the recurrence, in the backward pass as well.
     pub fn entry(&self, element: ElementType, pass: Pass, direction: Direction) -> String {
         let short = match pass {
             Pass::Forward => "fwd",
@@ -95,10 +95,10 @@ impl KernelChoice {
         format!("linrec_{}_{short}<{}, {arguments}>", self.name(), element.cuda_name())
     }
 
-    /// The kernel that has an entry, of which elements, and for which pass; `None` if it is none of
-    /// the catalogue's.
+    /// Returns the kernel of an entry, the type of its elements, and its pass; `None` if the entry
+    /// is not in the catalogue.
     ///
-    /// How it is launched, as far as that does not show, is as usual.
+    /// Properties of the launch that the entry does not have get their defaults.
     ///
     /// ```
     /// use linrec::kernels::{ElementType, KernelChoice, Pass};
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_known_by_its_entry() {
+    fn an_entry_has_its_kernel() {
         for element in ElementType::ALL {
             for family in KernelChoice::families() {
                 for choice in KernelChoice::candidates(family, element) {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shipped_has_the_name_of_its_file() {
+    fn shipped_kernels_have_the_names_of_their_files() {
         for element in ElementType::ALL {
             assert!(KernelChoice::shipped(element).count() > 0, "nothing is shipped for {element}");
             for choice in KernelChoice::shipped(element) {

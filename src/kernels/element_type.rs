@@ -1,4 +1,4 @@
-//! How the numbers of a kernel lie in memory.
+//! The types of a kernel's numbers in memory.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use crate::Error;
 
 /// The type of the elements of a kernel's arrays.
 ///
-/// The 16-bit formats are computed with in `f32`, all others in themselves; initial and final
-/// states are of the type of computation.
+/// Kernels compute in `f32` with elements of 16 bits, and in the element type itself otherwise.
+/// Initial and final states have the type of computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ElementType {
     /// `f32`.
@@ -19,13 +19,13 @@ pub enum ElementType {
     Bf16,
     /// IEEE's half precision.
     F16,
-    /// Two `f32`: real and imaginary part.
+    /// Two `f32`: the real and the imaginary part.
     Complex64,
-    /// Two `f64`: real and imaginary part.
+    /// Two `f64`: the real and the imaginary part.
     Complex128,
 }
 
-/// What there is to know of a type.
+/// The properties of a type.
 struct Facts {
     rust: &'static str,
     cuda: &'static str,
@@ -56,29 +56,29 @@ impl ElementType {
         Facts { rust, cuda, bytes, accumulator }
     }
 
-    /// Its name in the kernels' sources.
+    /// Returns its name in the kernels' sources.
     pub fn cuda_name(self) -> &'static str {
         self.facts().cuda
     }
 
-    /// Its name, as [`Display`](fmt::Display) writes it.
+    /// Returns its name, as [`Display`](fmt::Display) writes it.
     pub fn rust_name(self) -> &'static str {
         self.facts().rust
     }
 
-    /// The type that the kernels compute in.
+    /// Returns the type that the kernels compute in.
     pub fn accumulator(self) -> ElementType {
         self.facts().accumulator
     }
 
-    /// The size of one element in bytes.
+    /// Returns the size of one element in bytes.
     pub fn bytes(self) -> usize {
         self.facts().bytes
     }
 }
 
-/// As Rust writes it; `complex64` and `complex128` for the complex numbers, with the bits of both
-/// parts, as NumPy and PyTorch call them.
+/// Writes the name as in Rust, and `complex64` and `complex128` for complex numbers, with the bits
+/// of both parts, as in NumPy and PyTorch.
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.rust_name())
@@ -105,7 +105,7 @@ mod tests {
     use super::ElementType;
 
     #[test]
-    fn types_are_read_by_name_and_have_the_bits_that_it_says() {
+    fn types_are_read_by_name_and_have_the_bits_in_it() {
         for element in ElementType::ALL {
             let name = element.rust_name();
             assert_eq!(name.parse(), Ok(element));

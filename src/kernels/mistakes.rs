@@ -1,7 +1,7 @@
-//! Planted mistakes: kernels that are wrong in one place, made from those that are right.
+//! Planted mistakes: kernels that are wrong in one place, made from correct ones.
 //!
-//! `kernels/mistakes.toml` has them as edits. A mistake has the source of its twin without the
-//! comment at the top and without the marks of anchors; its own place is marked as the anchor
+//! `kernels/mistakes.toml` lists them as edits. A mistake has the source of its twin without the
+//! comment at the top and without the marks of anchors; its place is marked as the anchor
 //! `mistake`.
 
 use std::borrow::Cow;
@@ -12,30 +12,30 @@ use serde::Deserialize;
 use super::Program;
 use super::shipped::files;
 
-/// One planted mistake. The file says what each part means.
+/// One planted mistake. The file documents the fields.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mistake {
-    /// Its name: `lost_carry`.
+    /// The name: `lost_carry`.
     pub name: String,
-    /// The path under `kernels/` of the kernel that is right.
+    /// The path under `kernels/` of the correct kernel.
     pub twin: String,
-    /// The kernels that are compiled of it, as C++ writes them.
+    /// The kernels that are compiled from it, as C++ writes them.
     pub entries: Vec<String>,
-    /// What finds it.
+    /// The check that finds it.
     pub found_by: Finder,
-    /// What is wrong, in sentences.
+    /// Sentences about the mistake.
     pub why: String,
-    /// Lines of the twin directly above `find`, where `find` alone occurs more than once.
+    /// Lines of the twin directly above `find`, if `find` alone occurs more than once.
     #[serde(default)]
     pub behind: String,
-    /// Lines of the twin, or none.
+    /// Lines of the twin that are replaced; may be empty.
     pub find: String,
-    /// The lines in their place.
+    /// The lines that replace them.
     pub replace: String,
 }
 
-/// What finds a mistake.
+/// The check that finds a mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Finder {
@@ -46,11 +46,11 @@ pub enum Finder {
 }
 
 impl Mistake {
-    /// All of them, in the order of the file.
+    /// Returns all mistakes, in the order of the file.
     ///
     /// # Panics
     ///
-    /// If the file, which is part of this library, cannot be read; a test reads it.
+    /// If the file cannot be read. It is part of this library, and a test reads it.
     pub fn all() -> &'static [Mistake] {
         static ALL: LazyLock<Vec<Mistake>> = LazyLock::new(|| {
             Mistake::read(include_str!("../../kernels/mistakes.toml"))
@@ -59,11 +59,11 @@ impl Mistake {
         &ALL
     }
 
-    /// The mistakes of a file like `kernels/mistakes.toml`.
+    /// Reads the mistakes of a file like `kernels/mistakes.toml`.
     ///
     /// # Errors
     ///
-    /// What is wrong with the file.
+    /// A sentence about what is wrong with the file.
     pub fn read(text: &str) -> Result<Vec<Mistake>, String> {
         #[derive(Deserialize)]
         struct Table {
@@ -73,16 +73,16 @@ impl Mistake {
         Ok(table.map_err(|error| format!("kernels/mistakes.toml: {error}"))?.mistake)
     }
 
-    /// What its PTX is called, and its source without the ending: `broken/lost_carry`.
+    /// Returns the name of its PTX, and of its source without the ending: `broken/lost_carry`.
     pub fn module(&self) -> String {
         format!("broken/{}", self.name)
     }
 
-    /// The source with the mistake in it.
+    /// Returns the source with the mistake in it.
     ///
     /// # Errors
     ///
-    /// If `find` is not in the twin's source `twin`, or more than once.
+    /// If `find` does not occur exactly once in the twin's source `twin`.
     pub fn plant(&self, twin: &str) -> Result<String, String> {
         let lines = twin.lines().skip_while(|line| line.starts_with("//"));
         let lines = lines.filter(|line| !line.trim().starts_with("// ANCHOR"));
@@ -103,7 +103,7 @@ impl Mistake {
             };
             text += &format!("{words}\n");
         }
-        // An empty line at the end of the sentences is one between the comment and the code.
+        // An empty line after the sentences becomes one between the comment and the code.
         if text.ends_with("\n//\n") {
             text.truncate(text.len() - 3);
             text.push('\n');
@@ -118,12 +118,12 @@ impl Mistake {
         Ok(text + after)
     }
 
-    /// The mistake as a program, with the headers of its twin and no entries yet; `read` gives the
-    /// text of a source at a path under `kernels/`. `None` if there is no twin, or the edit does
-    /// not fit it.
+    /// Returns the mistake as a program, with the headers of its twin and no entries yet; `read`
+    /// returns the text of a source at a path under `kernels/`. Returns `None` if there is no twin,
+    /// or the edit does not fit it.
     pub fn program(&self, read: impl Fn(&str) -> Option<Cow<'static, str>>) -> Option<Program> {
         let planted = self.plant(&read(&self.twin)?).ok()?;
-        // Headers are named as the twin names them: NVRTC takes one with two names for two.
+        // Headers are named as in the twin: NVRTC takes a header with two names for two headers.
         let source =
             |path: &str| if path == self.twin { Some(planted.clone().into()) } else { read(path) };
         let program = Program::gather(&self.twin, source)?;
@@ -131,12 +131,12 @@ impl Mistake {
     }
 }
 
-/// The mistake whose source is called `path`.
+/// Returns the mistake whose source is at `path`.
 pub(super) fn at(path: &str) -> Option<&'static Mistake> {
     Mistake::all().iter().find(|mistake| path.strip_suffix(".cu") == Some(&mistake.module()))
 }
 
-/// The paths `broken/NAME.cu` and the texts of all mistakes.
+/// Returns the paths `broken/NAME.cu` and the texts of all mistakes.
 pub(super) fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
     static SOURCES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
         let planted = |mistake: &Mistake| {

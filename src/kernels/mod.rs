@@ -1,10 +1,9 @@
-//! The catalogue of the CUDA kernels: their sources, the PTX that is shipped, and how to ask for
-//! one.
+//! The catalogue of the CUDA kernels: their sources, their shipped PTX, and how kernels are named.
 //!
-//! A [`KernelChoice`] says which kernel and with which launch; together with an [`ElementType`] it
-//! is a [`Program`]: a source file, its headers, and the template instances to compile. For some
+//! A [`KernelChoice`] is a kernel with its launch. With an [`ElementType`] it becomes a
+//! [`Program`]: a source file, its headers, and the template instances to compile. For some
 //! programs the PTX is shipped, so that they run without a compiler, on a GPU and in the emulator
-//! alike. Every other one is compiled when it is needed, by `device::nvrtc`.
+//! alike. Every other program is compiled by `device::nvrtc` when it is first used.
 //!
 //! ```
 //! use linrec::Direction;
@@ -29,13 +28,13 @@
 //! kernel = family [ ":" size { "x" size } { ":" option } ]
 //! ```
 //!
-//! The sizes and options of a family are with [`KernelChoice`]; an option that is as usual is not
-//! written.
+//! [`KernelChoice`] lists the sizes and options of each family; an option with its default value is
+//! not written.
 //!
-//! So `ref:64`, `tile:4x256:0:2`, `pipe:8x64:1`, `rows:16x2x32:w`, `wide:4x256:a1:w`. Where it is
-//! read, sizes that are left out, from the last one on, are the family's usual ones: `pipe` is
-//! `pipe:8x64:0`. An engine is a kernel at a device, `pipe:8x64:0@simt`; a file has dashes for
-//! colons and the element type at its end, `pipe-8x64-0-f32.ptx`.
+//! Examples are `ref:64`, `tile:4x256:0:2`, `pipe:8x64:1`, `rows:16x2x32:w`, `wide:4x256:a1:w`. The
+//! last sizes may be left out, and are then the family's defaults: `pipe` is `pipe:8x64:0`. An
+//! engine is a kernel at a device, `pipe:8x64:0@simt`; a file name has dashes for colons and ends
+//! with the element type, `pipe-8x64-0-f32.ptx`.
 //!
 //! ```
 //! use linrec::kernels::{KernelChoice, Memcode, PipeConfig};
@@ -47,10 +46,9 @@
 //! # Ok::<(), linrec::Error>(())
 //! ```
 //!
-//! # Which one
+//! # The fastest kernel
 //!
-//! [`KernelChoice::best`] looks a shape up in a table of measurements ([`Tuned`]): what was fastest
-//! on an H200.
+//! [`KernelChoice::best`] looks a shape up in a table of measurements on an H200 ([`Tuned`]).
 //!
 //! # Arguments
 //!
@@ -63,10 +61,10 @@
 //!   `d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial, num_seqs, seq_len`;
 //! - after these, if [`KernelChoice::takes_direction`], a 32-bit `reverse`: 0 or 1; or, if
 //!   sequences are [shared out](SharedOut), a 32-bit `tile_vectors`, a pointer to the workspace
-//!   and, for a kernel with a block for each tile, a 32-bit `deal`: 1 if blocks take tiles as they
-//!   come, 0 if all are on the device at once;
-//! - and last, if [`KernelChoice::takes_mail`], two pointers to mailboxes, null where sequences do
-//!   not go on on other devices, and a 32-bit epoch
+//!   and, for a kernel with a block for each tile, a 32-bit `deal`: 1 if blocks take tiles in the
+//!   order in which they start, 0 if all are on the device at once;
+//! - and last, if [`KernelChoice::takes_mail`], two pointers to mailboxes, which are null if
+//!   sequences do not continue on other devices, and a 32-bit epoch
 //!   ([`Way::is_by_mail`](crate::device::Way::is_by_mail)).
 
 mod archive;
@@ -79,7 +77,7 @@ mod mistakes;
 mod pass;
 mod shipped;
 
-pub use archive::modules;
+pub use archive::{modules, unpack};
 pub use best::{Query, Tuned};
 pub use choice::{Geometry, SharedOut};
 pub use element_type::ElementType;

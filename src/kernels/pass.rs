@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::Error;
 
-/// Which of the two computations.
+/// One of the two computations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pass {
     /// The outputs.
@@ -15,10 +15,10 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// Both.
+    /// Both passes.
     pub const ALL: [Pass; 2] = [Pass::Forward, Pass::Backward];
 
-    /// `forward` or `backward`.
+    /// Returns `forward` or `backward`.
     pub fn name(self) -> &'static str {
         match self {
             Pass::Forward => "forward",
@@ -26,7 +26,7 @@ impl Pass {
         }
     }
 
-    /// How many arrays the pass has to read and write: 3 forward, 5 backward.
+    /// Returns the number of arrays that the pass reads and writes: 3 forward, 5 backward.
     pub fn arrays(self) -> usize {
         match self {
             Pass::Forward => 3,

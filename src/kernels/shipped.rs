@@ -6,53 +6,53 @@ use std::sync::LazyLock;
 use super::mistakes;
 use super::{Program, Ptx, archive};
 
-// SOURCES and ARCHIVES: without the feature `studies` not all of them. Written by
-// `cargo xtask ptx`. They are statics, because a constant is copied into every part of a program
-// that names it.
+// SOURCES and ARCHIVES, written by `cargo xtask ptx`; without the feature `studies` a part of them.
+// They are statics, because a constant is copied into every part of a program that names it.
 include!("../../kernels/ptx/table.rs");
 
-/// Every source and header: its path under `kernels/`, and its text.
+/// Returns every source and header: its path under `kernels/`, and its text.
 pub fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
     let sources = files();
     #[cfg(feature = "studies")]
-    let sources = sources.chain(mistakes::sources());
+    let sources = sources.chain(std::iter::once_with(mistakes::sources).flatten());
     sources
 }
 
-/// The sources that are files, without planted mistakes.
+/// Returns the sources that are files, without planted mistakes.
 pub(super) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     SOURCES.iter().copied()
 }
 
-/// The text of one source, by its path under `kernels/`: `linrec_ref.cu`.
+/// Returns the text of one source, by its path under `kernels/`: `linrec_ref.cu`.
 pub fn source(path: &str) -> Option<&'static str> {
     sources().find_map(|(name, text)| (name == path).then_some(text))
 }
 
-/// Every PTX that is shipped: its name in `kernels/shipped.toml`, and the PTX.
+/// Returns all shipped PTX: its name in `kernels/shipped.toml`, and the PTX.
 ///
 /// ```
 /// let names: Vec<_> = linrec::kernels::shipped().map(|(name, _)| name).collect();
 /// assert!(names.contains(&"ref-f32"));
 /// ```
 pub fn shipped() -> impl Iterator<Item = (&'static str, Ptx)> {
-    static MODULES: LazyLock<Vec<(&str, Ptx)>> =
-        LazyLock::new(|| ARCHIVES.iter().flat_map(|archive| archive::modules(archive)).collect());
+    static MODULES: LazyLock<Vec<(&str, Ptx)>> = LazyLock::new(|| {
+        let modules = |archive: &&'static [u8]| archive::modules(archive).expect("a test reads it");
+        ARCHIVES.iter().flat_map(modules).collect()
+    });
     MODULES.iter().cloned()
 }
 
-/// The shipped PTX that holds the entries of `program`, if there is one that was made from it: with
-/// exactly these entries, or with others beside them, as kernels that are needed one at a time may
-/// be shipped together.
+/// Returns the shipped PTX that was made from `program`, if there is any: with exactly its entries,
+/// or with more, since kernels that are loaded one at a time may be shipped together.
 pub fn shipped_as(program: &Program) -> Option<Ptx> {
     let hash = program.hash().to_string();
     let exactly = shipped().map(|(_, ptx)| ptx).find(|ptx| ptx.hash() == Some(&hash));
-    // Without entries all kernels of the source are meant, and a part of them will not do.
+    // A program without entries means all kernels of the source, and a part of them is not enough.
     let is_part_of = |ptx: &Ptx| !program.entries.is_empty() && is_part_of(program, ptx);
     exactly.or_else(|| shipped().map(|(_, ptx)| ptx).find(is_part_of))
 }
 
-/// Whether `ptx` was made from this program with other entries beside its own.
+/// Returns whether `ptx` was made from this program, with more entries than it has.
 fn is_part_of(program: &Program, ptx: &Ptx) -> bool {
     let has = |entry: &String| ptx.symbol(entry).is_some();
     program.entries.iter().all(has) && {
@@ -61,10 +61,11 @@ fn is_part_of(program: &Program, ptx: &Ptx) -> bool {
     }
 }
 
-/// One source of the catalogue as a program, with the headers that it includes and no entries yet.
+/// Returns a source of the catalogue as a program, with the headers that it includes and no entries
+/// yet.
 ///
-/// `path` is the path under `kernels/`: `linrec_ref.cu`, `broken/lost_carry.cu`. `None` if there is
-/// no such source.
+/// `path` is the path under `kernels/`: `linrec_ref.cu`, `broken/lost_carry.cu`. Returns `None` if
+/// there is no such source.
 pub fn program(path: &str) -> Option<Program> {
     let read = |path: &str| source(path).map(Into::into);
     #[cfg(feature = "studies")]
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_brings_its_headers() {
+    fn a_program_has_its_headers() {
         let program = program("linrec_ref.cu").unwrap();
         assert_eq!(program.file, "kernels/linrec_ref.cu");
         let headers: Vec<_> = program.headers.iter().map(|header| &header.file).collect();

@@ -1,12 +1,13 @@
-//! How far a correct engine's results may be from the reference: a bound derived from rounding.
+//! The distance of a correct engine's results from the reference: a bound derived from rounding.
 //!
 //! Every output is a sum of terms, `y_l = Σ_k c_{k+1} ⋯ c_l x_k`, and in floating point every
 //! operation multiplies what it computes by some `1 + μ` with `|μ| ≤ ε`, the unit round-off. A term
 //! `x_k` meets at most `l − k` products and additions on its way to `y_l` in a loop, and in an
-//! engine that combines partial results in a tree no more than that, plus the `d` additions at the
+//! engine that combines partial results in a tree at most as many, plus the `d` additions at the
 //! levels of the tree. So its relative error is at most `(m (l − k) + 2 + d) ε`, with `m` the
 //! roundings of one product and one addition. Summed over the terms with absolute values, that is
-//! itself a linear recurrence, and [`Bound`] walks it beside the recurrence on absolute values:
+//! itself a linear recurrence, and [`Bound`] walks it together with the recurrence on absolute
+//! values:
 //!
 //! ```text
 //! ŷ_l = |c_l| ŷ_{l-1} + |x_l|
@@ -25,22 +26,26 @@
 
 use ndarray::{Array1, Array2, ArrayView2};
 
-use super::loops::{backward, wide_coeffs};
+use super::{backward, wide_coeffs};
 use crate::{Element, Error, Gradients, Options, Outputs, validate};
 
-/// How often an engine rounds, beyond what the recurrence itself demands.
+/// The roundings of an engine beyond the roundings of the recurrence itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rounding {
-    /// `d`: how many levels of additions combine partial results. 0 for a loop, the depth of the
-    /// tree for engines that compute parts independently.
+    /// `d`: the number of levels of additions that combine partial results. 0 for a loop, the depth
+    /// of the tree for engines that compute parts independently.
     pub levels: usize,
-    /// The error of the engine's `exp`, in units in the last place; counts with
-    /// [`Options::log_coeffs`] only.
+    /// The error of the engine's `exp`, in units in the last place; used only with
+    /// [`Options::log_coeffs`].
     pub exp_ulps: f64,
 }
 
-/// As [`super::forward_bound`], and what that calls.
-pub(crate) fn forward_bound<T: Element>(
+/// The largest errors that [`Engine::forward`](crate::Engine::forward) may make, result by result.
+///
+/// # Errors
+///
+/// If the shapes do not match.
+pub fn forward_bound<T: Element>(
     inputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,
     options: &Options<T>,
@@ -62,8 +67,17 @@ pub(crate) fn forward_bound<T: Element>(
     Ok(Outputs { outputs, final_state })
 }
 
-/// As [`super::backward_bound`], and what that calls.
-pub(crate) fn backward_bound<T: Element>(
+/// The largest errors that [`Engine::backward`](crate::Engine::backward) may make, result by
+/// result, when it is given the same `outputs` as the reference.
+///
+/// The gradient of the inputs is a recurrence itself, in the other direction. The gradient of a
+/// coefficient is `y_{i-1} δ_i`, so it inherits the error of `δ_i` and adds the error of the
+/// product.
+///
+/// # Errors
+///
+/// If the shapes do not match.
+pub fn backward_bound<T: Element>(
     d_outputs: ArrayView2<T>,
     coeffs: ArrayView2<T>,
     outputs: ArrayView2<T>,
@@ -116,11 +130,11 @@ fn exp_roundings<T: Element>(options: &Options<T>, rounding: Rounding) -> f64 {
     if options.log_coeffs { 2.0 * rounding.exp_ulps * T::PRODUCT_ROUNDINGS } else { 0.0 }
 }
 
-/// The recurrences of `ŷ` and `ẑ` along one row, with what the underflow term needs.
+/// The recurrences of `ŷ` and `ẑ` along one row, and the quantities of the underflow term.
 struct Bound {
-    /// Roundings per step that a term meets: `m`.
+    /// The roundings per step that a term meets: `m`.
     per_step: f64,
-    /// Roundings that every term meets: `2 + d`.
+    /// The roundings that every term meets: `2 + d`.
     per_term: f64,
     gamma: f64,
     tiny: f64,
@@ -144,7 +158,7 @@ impl Bound {
         let per_term = 2.0 + rounding.levels as f64;
         let unit = T::UNIT_ROUNDOFF + f64::UNIT_ROUNDOFF;
         let roundings = per_step * seq_len as f64 + per_term;
-        // Past 1/ε roundings there is nothing left to promise.
+        // Beyond 1/ε roundings nothing can be promised.
         let gamma =
             if roundings * unit < 1.0 { unit / (1.0 - roundings * unit) } else { f64::INFINITY };
         Bound {

@@ -17,7 +17,8 @@ use super::pipeline::Neighbours;
 use super::split::{Cutting, GROUP};
 use super::way::Way;
 use crate::device::launch::Mail;
-use crate::device::recurrence::room::{Contents, Pool, Room};
+use crate::device::recurrence::PassCall;
+use crate::device::recurrence::scratch::{Contents, Pool, Scratch};
 use crate::device::{
     BackwardOptions, Buffer, ForwardOptions, Function, Launch, Launched, Recurrence, Shape,
     Storage, Stream,
@@ -125,7 +126,8 @@ impl<S: Storage> Cut<S> {
             stream: Some(stream),
         };
         let (like, pieces) = (cutting.like(), call.pieces);
-        let launched = recurrence.forward_as(like, inputs, coeffs, outputs, pieces, options)?;
+        let pass = PassCall::forward([inputs, coeffs], [outputs], pieces, options);
+        let launched = recurrence.compute_as(like, pass)?;
         call.launched = launched.and(&call.launched);
         if let (Some(final_state), Some(last)) = (final_state, last) {
             call.tell_all(&last, final_state, direction)?;
@@ -188,12 +190,12 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
     }
 
     /// Takes scratch for `each` numbers for each piece.
-    pub(super) fn room(&self, each: usize) -> Result<Room<'a, A>, Error> {
+    pub(super) fn room(&self, each: usize) -> Result<Scratch<'a, A>, Error> {
         self.pool.take(self.rank.device(), ENDS, each * self.pieces.num_seqs)
     }
 
     /// Gathers the numbers of every rank's pieces.
-    fn gather(&self, told: &Buffer<A>, each: usize) -> Result<Room<'a, A>, Error> {
+    fn gather(&self, told: &Buffer<A>, each: usize) -> Result<Scratch<'a, A>, Error> {
         let len = self.cutting.ranks * each * self.pieces.num_seqs;
         let mut all = self.pool.take(self.rank.device(), ENDS, len)?;
         self.rank.gather(told, &mut all)?;

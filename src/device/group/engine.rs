@@ -28,9 +28,9 @@ use crate::{Element, Engine, Error, Gradients, Options, Outputs, validate};
 #[derive(Debug)]
 pub struct GroupEngine<S> {
     group: Group,
-    split: Split,
-    choice: Choice,
-    pieces: Option<usize>,
+    pub(crate) split: Split,
+    pub(crate) choice: Choice,
+    pub(crate) pieces: Option<usize>,
     way: Way,
     name: String,
     storage: PhantomData<fn() -> S>,
@@ -68,24 +68,6 @@ impl<S: Storage> GroupEngine<S> {
     /// The group.
     pub fn group(&self) -> &Group {
         &self.group
-    }
-
-    /// Returns the shapes that the engine takes, and how often it rounds.
-    #[cfg(feature = "contract")]
-    pub fn domain(&self) -> crate::contract::Domain {
-        use crate::contract::Domain;
-        use crate::device::KernelEngine;
-
-        let one = KernelEngine::<S>::new(&self.group.devices()[0], self.choice);
-        let domain = one.map_or_else(|_| Domain::default(), |engine| engine.domain());
-        // With pieces, lengths are multiples of their number.
-        let multiple_of = self.pieces.unwrap_or(1) * domain.multiple_of;
-        match self.split {
-            Split::Rows => domain,
-            Split::Steps => {
-                Domain { levels: |len| 2 * Domain::tree_levels(len), multiple_of, ..domain }
-            }
-        }
     }
 
     fn recurrence<'a>(&self, rank: &'a Rank) -> Result<GroupRecurrence<'a, S>, Error> {

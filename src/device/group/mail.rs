@@ -16,7 +16,7 @@ use super::way::Way;
 use crate::Error;
 use crate::device::launch::Mail;
 use crate::device::lock::lock;
-use crate::device::recurrence::Beside;
+use crate::device::recurrence::{CoScheduled, PassCall};
 use crate::device::{
     BackwardOptions, Buffer, Choice, ForwardOptions, Launch, Launched, Recurrence, Shape, Storage,
     Stream,
@@ -143,10 +143,11 @@ impl<A: Storage<Accum = A>> Call<'_, A> {
     fn share(
         &mut self,
         mail: &mut Mail,
-        compute: impl FnOnce(Shape, Beside) -> Result<Launched, Error>,
+        compute: impl FnOnce(Shape, CoScheduled) -> Result<Launched, Error>,
     ) -> Result<(), Error> {
         let run = |launch: Launch, stream: &Stream| self.rank.run_beside(launch, stream);
-        let launched = compute(self.pieces, Beside { mail, like: self.stretch(), run: &run })?;
+        let launched =
+            compute(self.pieces, CoScheduled { mail, like: self.stretch(), queue: &run })?;
         self.launched = launched.and(&self.launched);
         Ok(())
     }
@@ -201,9 +202,9 @@ impl<S: Storage> Cut<S> {
                 final_state: last.as_deref_mut(),
                 stream: Some(stream),
             };
-            let all = (inputs, coeffs, outputs);
-            call.share(&mut mail, |pieces, beside| {
-                shared.forward_beside(all, pieces, options, beside)
+            call.share(&mut mail, |pieces, launches| {
+                let pass = PassCall::forward([inputs, coeffs], [outputs], pieces, options);
+                shared.compute_alongside(pass, launches)
             })?;
         } else {
             let launch = call.each_piece(&call.kernels.forward);
@@ -251,8 +252,9 @@ impl<S: Storage> Cut<S> {
                 stream: Some(stream),
             };
             let (inputs, results) = ([d_outputs, coeffs, outputs], [d_inputs, d_coeffs]);
-            call.share(&mut mail, |pieces, beside| {
-                shared.backward_beside(inputs, results, pieces, options, beside)
+            call.share(&mut mail, |pieces, launches| {
+                let pass = PassCall::backward(inputs, results, pieces, options);
+                shared.compute_alongside(pass, launches)
             })?;
         } else {
             let none: Option<&Buffer<S::Accum>> = None;

@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::Rank;
 use super::cut::{Call, Cut};
 use super::split::Cutting;
+use crate::device::recurrence::PassCall;
 use crate::device::{
     BackwardOptions, Buffer, ForwardOptions, Launched, Recurrence, Shape, Storage,
 };
@@ -82,7 +83,8 @@ impl<S: Storage> Cut<S> {
                 stream: Some(stream),
             };
             let shape = Shape { num_seqs: rows.len(), seq_len };
-            let launched = recurrence.forward_as(cutting.like(), &x, &c, &mut y, shape, options)?;
+            let pass = PassCall::forward([&x, &c], [&mut y], shape, options);
+            let launched = recurrence.compute_as(cutting.like(), pass)?;
             call.launched = launched.and(&call.launched);
             if let Some(behind) = behind {
                 rank.hand_on(&end, behind)?;

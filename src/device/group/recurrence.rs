@@ -8,6 +8,7 @@
 use super::cut::Cut;
 use super::split::{Cutting, Usual, rows};
 use super::{Part, Rank, Split, Way};
+use crate::device::recurrence::PassCall;
 use crate::device::{
     BackwardOptions, Buffer, Choice, ForwardOptions, Launched, Recurrence, Shape, Storage,
 };
@@ -165,22 +166,20 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     ) -> Result<Launched, Error> {
         let whole = shape.into();
         let part = self.part(whole)?.shape();
-        part.check_forward(inputs, coeffs, outputs, &options)?;
-        let ForwardOptions { direction, log_coeffs, .. } = options;
-        let states = [options.initial.is_some(), options.final_state.is_some()];
+        let call = PassCall::forward([inputs, coeffs], [outputs], part, options);
+        call.check()?;
+        let states = [call.initial.is_some(), call.end.is_some()];
         let Some(cutting) = self.cutting(whole)? else {
-            let recurrence = &self.recurrence;
-            return recurrence.forward_as(whole, inputs, coeffs, outputs, part, options);
+            return self.recurrence.compute_as(whole, call);
         };
-        self.agree("forward", cutting, direction, log_coeffs, states)?;
-        let all = (inputs, coeffs, outputs);
+        self.agree("forward", cutting, call.direction, call.log_coeffs, states)?;
         let (rank, way) = (self.rank, self.way);
-        if log_coeffs {
-            return self.recurrence.forward_with_logs(all, part, options, |wide, all, options| {
-                forward(&self.wide, rank, wide, all, (cutting, way), options)
+        if call.log_coeffs {
+            return self.recurrence.compute_from_logs(call, |wide, call| {
+                forward(&self.wide, rank, wide, call, (cutting, way))
             });
         }
-        forward(&self.cut, rank, &self.recurrence, all, (cutting, way), options)
+        forward(&self.cut, rank, &self.recurrence, call, (cutting, way))
     }
 
     /// Computes the gradients of a loss for this rank's [part](GroupRecurrence::part) of sequences
@@ -207,27 +206,20 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         let whole = shape.into();
         let part = self.part(whole)?.shape();
         let inputs = [d_outputs, coeffs, outputs];
-        part.check_backward(inputs, [d_inputs, d_coeffs], &options)?;
-        let BackwardOptions { direction, log_coeffs, .. } = options;
-        let states = [options.initial.is_some(), options.d_initial.is_some()];
-        let results = [d_inputs, d_coeffs];
+        let call = PassCall::backward(inputs, [d_inputs, d_coeffs], part, options);
+        call.check()?;
+        let states = [call.initial.is_some(), call.end.is_some()];
         let Some(cutting) = self.cutting(whole)? else {
-            return self.recurrence.backward_as(whole, inputs, results, part, options);
+            return self.recurrence.compute_as(whole, call);
         };
-        self.agree("backward", cutting, direction, log_coeffs, states)?;
+        self.agree("backward", cutting, call.direction, call.log_coeffs, states)?;
         let (rank, way) = (self.rank, self.way);
-        if log_coeffs {
-            return self.recurrence.backward_with_logs(
-                inputs,
-                results,
-                part,
-                options,
-                |wide, inputs, results, options| {
-                    backward(&self.wide, rank, wide, inputs, results, (cutting, way), options)
-                },
-            );
+        if call.log_coeffs {
+            return self.recurrence.compute_from_logs(call, |wide, call| {
+                backward(&self.wide, rank, wide, call, (cutting, way))
+            });
         }
-        backward(&self.cut, rank, &self.recurrence, inputs, results, (cutting, way), options)
+        backward(&self.cut, rank, &self.recurrence, call, (cutting, way))
     }
 
     /// Returns how rows are cut, if they are.
@@ -295,10 +287,11 @@ fn forward<S: Storage>(
     cut: &Cut<S>,
     rank: &Rank,
     recurrence: &Recurrence<S>,
-    all: (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
+    call: PassCall<S, 2, 1>,
     (cutting, way): (Cutting, Way),
-    options: ForwardOptions<S::Accum>,
 ) -> Result<Launched, Error> {
+    let (([inputs, coeffs], [outputs]), options) = call.into_options();
+    let all = (inputs, coeffs, outputs);
     match way {
         Way::Pipeline { groups } => {
             cut.forward_in_groups(rank, recurrence, all, (cutting, groups), options)
@@ -317,11 +310,10 @@ fn backward<S: Storage>(
     cut: &Cut<S>,
     rank: &Rank,
     recurrence: &Recurrence<S>,
-    inputs: [&Buffer<S>; 3],
-    results: [&mut Buffer<S>; 2],
+    call: PassCall<S, 3, 2>,
     (cutting, way): (Cutting, Way),
-    options: BackwardOptions<S::Accum>,
 ) -> Result<Launched, Error> {
+    let ((inputs, results), options) = call.into_options();
     match way {
         Way::Pipeline { groups } => {
             cut.backward_in_groups(rank, inputs, results, (cutting, groups), options)

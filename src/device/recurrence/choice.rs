@@ -1,4 +1,4 @@
-//! By which kernel a recurrence is computed.
+//! The choice of the kernel that computes a recurrence.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 use crate::Error;
 use crate::kernels::KernelChoice;
 
-/// By which kernel a [`Recurrence`](super::Recurrence) is computed: one that is named, or the
-/// fastest for each call.
+/// The kernel that computes a [`Recurrence`](super::Recurrence): a named one, or the fastest for
+/// each call.
 ///
 /// ```
 /// use linrec::device::Choice;
@@ -19,14 +19,15 @@ use crate::kernels::KernelChoice;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Choice {
-    /// This one, always.
+    /// This kernel for every call.
     Kernel(KernelChoice),
-    /// The fastest for each shape: on a GPU of all, on the emulator of those that are shipped.
+    /// The fastest kernel for each shape: among all kernels on a GPU, among shipped ones on the
+    /// emulator.
     #[default]
     Fastest,
-    /// The fastest for each shape of those whose PTX is part of this library.
+    /// The fastest kernel for each shape among those whose PTX is part of this library.
     FastestShipped,
-    /// The fastest for each shape of all; those that are not shipped have to be compiled.
+    /// The fastest kernel for each shape among all; one that is not shipped has to be compiled.
     FastestOfAll,
 }
 
@@ -36,7 +37,7 @@ impl From<KernelChoice> for Choice {
     }
 }
 
-/// The kernel, or `auto`, `auto:shipped`, `auto:all`.
+/// Writes the kernel, or `auto`, `auto:shipped`, `auto:all`.
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

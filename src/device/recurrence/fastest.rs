@@ -1,4 +1,4 @@
-//! The kernel that is the fastest for each call.
+//! The fastest kernel for each call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -9,58 +9,58 @@ use crate::device::lock::lock;
 use crate::device::{Device, Storage};
 use crate::kernels::{KernelChoice, Pass, Query};
 
-/// How many shapes are remembered with their kernels; then all are forgotten, for a program whose
-/// shapes never repeat.
+/// The number of shapes whose kernels are remembered. Then all are forgotten, since in some
+/// programs shapes never repeat.
 const MAX_SHAPES: usize = 4096;
 
-/// What a kernel declares of shared memory beside what is asked for at its launch, if that is much:
-/// at most this.
+/// The most static shared memory of a kernel that also takes much dynamic shared memory.
 const OWN_SHARED_BYTES: u32 = 2 << 10;
 
-/// The fastest kernels, loaded when they are first needed; a clone shares them.
+/// The fastest kernels, each loaded at its first call; a clone shares them.
 #[derive(Debug, Clone)]
 pub(super) struct Fastest<S> {
     device: Device,
     shipped_only: bool,
-    kernels: Arc<Mutex<Kernels<S>>>,
+    kernels: Arc<Mutex<LoadedKernels<S>>>,
 }
 
-/// What is known so far.
+/// The kernels that have been picked, loaded or refused.
 #[derive(Debug)]
-struct Kernels<S> {
-    by_case: HashMap<Case, Arc<OneKernel<S>>>,
+struct LoadedKernels<S> {
+    by_case: HashMap<KernelCase, Arc<OneKernel<S>>>,
     loaded: HashMap<KernelChoice, Arc<OneKernel<S>>>,
     refused: HashMap<KernelChoice, Error>,
 }
 
-/// What a kernel is picked for.
+/// The cases that a kernel is picked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Case {
+struct KernelCase {
     pass: Pass,
     shape: Shape,
-    /// Whether all rows begin and end at multiples of 16 bytes.
+    /// True if all rows begin and end at multiples of 16 bytes.
     whole: bool,
 }
 
-impl<S> Default for Kernels<S> {
+impl<S> Default for LoadedKernels<S> {
     fn default() -> Self {
         let (by_case, loaded, refused) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Kernels { by_case, loaded, refused }
+        LoadedKernels { by_case, loaded, refused }
     }
 }
 
 impl<S: Storage> Fastest<S> {
-    /// Nothing is loaded yet.
+    /// Fastest kernels of which none is loaded yet.
     pub(super) fn new(device: &Device, shipped_only: bool) -> Fastest<S> {
         Fastest { device: device.clone(), shipped_only, kernels: Arc::default() }
     }
 
-    /// The kernels that could not be had, and why.
+    /// Returns the kernels that could not be loaded, with the reasons.
     pub(super) fn refused(&self) -> Vec<(KernelChoice, Error)> {
         lock(&self.kernels).refused.iter().map(|(&choice, error)| (choice, error.clone())).collect()
     }
 
-    /// The kernel for arrays of this shape that begin at multiples of 16 bytes, or do not.
+    /// Returns the kernel for arrays of this shape; `aligned` is true if they begin at multiples of
+    /// 16 bytes.
     pub(super) fn kernel(
         &self,
         pass: Pass,
@@ -68,7 +68,8 @@ impl<S: Storage> Fastest<S> {
         aligned: bool,
     ) -> Result<Arc<OneKernel<S>>, Error> {
         let vector = (16 / size_of::<S>()).max(1);
-        let case = Case { pass, shape, whole: aligned && shape.seq_len.is_multiple_of(vector) };
+        let case =
+            KernelCase { pass, shape, whole: aligned && shape.seq_len.is_multiple_of(vector) };
         if let Some(kernel) = lock(&self.kernels).by_case.get(&case) {
             return Ok(kernel.clone());
         }
@@ -81,11 +82,11 @@ impl<S: Storage> Fastest<S> {
         Ok(kernel)
     }
 
-    /// The fastest kernel that can be had.
-    fn pick(&self, case: Case) -> Result<Arc<OneKernel<S>>, Error> {
+    /// Picks the fastest kernel that can be loaded.
+    fn pick(&self, case: KernelCase) -> Result<Arc<OneKernel<S>>, Error> {
         let (num_seqs, seq_len) = (case.shape.num_seqs as u64, case.shape.seq_len as u64);
-        let Case { pass, whole, .. } = case;
-        // Of large blocks, some devices hold none.
+        let KernelCase { pass, whole, .. } = case;
+        // Some devices do not hold a single large block.
         let limits = self.device.attributes();
         let fits = |choice: KernelChoice| {
             let geometry = choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
@@ -110,8 +111,8 @@ impl<S: Storage> Fastest<S> {
         self.load(best(true))
     }
 
-    /// A kernel, loaded once. Nothing is locked meanwhile: two threads that ask at the same time
-    /// may both load it.
+    /// Loads a kernel once. Nothing is locked meanwhile, so two threads may both load it at the
+    /// same time.
     fn load(&self, choice: KernelChoice) -> Result<Arc<OneKernel<S>>, Error> {
         if let Some(kernel) = lock(&self.kernels).loaded.get(&choice) {
             return Ok(kernel.clone());

@@ -1,39 +1,46 @@
-//! Coefficients that are given as logarithms: `c = e^a` before a pass, and `d_coeffs * c` behind
-//! it.
+//! Coefficients that are given as logarithms: `c = e^a` before a pass, `d_coeffs * c` after it.
+//!
+//! Both passes take the same steps. The coefficients are computed into scratch; arrays of 16 bits
+//! are widened to the type of computation; the pass runs over wide arrays; its results are
+//! narrowed, and the gradient of the coefficients is multiplied by the coefficients. Arrays of the
+//! type of computation are not copied: the pass reads and writes the caller's.
+//! `tests/suite/exponential` tests the kernels, the contract and `tests/suite/device/recurrence.rs`
+//! the whole.
 
-use std::any::Any;
-use std::ops::Deref;
+use std::any::{Any, TypeId};
+use std::array::from_fn;
 use std::sync::OnceLock;
 
-use super::room::{Contents, Pool, Room};
-use super::{BackwardOptions, ForwardOptions, Recurrence, Shape};
+use super::call::COEFFS;
+use super::scratch::{Contents, Pool, Scratch};
+use super::{PassCall, Recurrence};
 use crate::Error;
 use crate::device::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
-use crate::kernels::{ElementType, program};
+use crate::kernels::{ElementType, Pass, program};
 
-/// Threads of a block of the kernels that work element by element.
+/// The threads of a block of the element-wise kernels.
 const THREADS: u32 = 256;
 
-/// What a recurrence has to have beside its own kernels. Nothing is loaded or allocated before it
-/// is needed.
+/// The kernels and the scratch that logarithms take. Each is loaded or allocated when it is first
+/// used.
 ///
-/// Coefficients are computed in the type of computation. If arrays are stored in another one, of 16
-/// bits, all of the recurrence is computed in arrays of the wide type, and its results are rounded
-/// once.
+/// Coefficients are computed in the type of computation. If arrays are stored in another type, of
+/// 16 bits, the whole recurrence is computed in arrays of the wide type, and its results are
+/// rounded once.
 #[derive(Debug)]
 pub(super) struct Logarithms<S: Storage> {
-    kernels: OnceLock<Kernels>,
-    /// The recurrence over arrays of the wide type, if they are stored in another one.
+    kernels: OnceLock<ElementWiseKernels>,
+    /// The recurrence over arrays of the wide type, if arrays are stored in another type.
     wide: OnceLock<Recurrence<S::Accum>>,
     pool: Pool<S::Accum>,
 }
 
 /// The kernels of `kernels/exponential.cu` for one element type.
 #[derive(Debug)]
-struct Kernels {
+struct ElementWiseKernels {
     coeffs_from_logs: Function,
     d_logs_from_d_coeffs: Function,
-    /// From memory to the type of computation and back, if that is another one.
+    /// From the type in memory to the type of computation and back, if these differ.
     conversions: Option<Conversions>,
 }
 
@@ -43,8 +50,8 @@ struct Conversions {
     narrowed: Function,
 }
 
-impl Kernels {
-    fn load(device: &Device, element: ElementType) -> Result<Kernels, Error> {
+impl ElementWiseKernels {
+    fn load(device: &Device, element: ElementType) -> Result<ElementWiseKernels, Error> {
         let named = |kernel: &str| format!("{kernel}<{}>", element.cuda_name());
         let mut names = vec!["coeffs_from_logs", "d_logs_from_d_coeffs"];
         if element.accumulator() != element {
@@ -56,7 +63,7 @@ impl Kernels {
         let module =
             device.program(&source.with_entries(names.iter().map(|kernel| named(kernel))))?;
         let function = |kernel| module.function(&named(kernel));
-        Ok(Kernels {
+        Ok(ElementWiseKernels {
             coeffs_from_logs: function("coeffs_from_logs")?,
             d_logs_from_d_coeffs: function("d_logs_from_d_coeffs")?,
             conversions: match element.accumulator() == element {
@@ -78,84 +85,77 @@ impl<S: Storage> Default for Logarithms<S> {
 }
 
 impl<S: Storage> Logarithms<S> {
-    /// As [`Recurrence::forward_with_logs`].
-    pub(super) fn forward_into(
+    /// Computes the coefficients, then the pass by `plain`, and then the gradient with respect to
+    /// the logarithms: see [`Recurrence::compute_from_logs`].
+    pub(super) fn compute<F, const I: usize, const O: usize>(
         &self,
         recurrence: &Recurrence<S>,
-        (inputs, logs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
-        shape: Shape,
-        options: ForwardOptions<S::Accum>,
-        plain: impl FnOnce(
-            &Recurrence<S::Accum>,
-            (&Buffer<S::Accum>, &Buffer<S::Accum>, &mut Buffer<S::Accum>),
-            ForwardOptions<S::Accum>,
-        ) -> Result<Launched, Error>,
-    ) -> Result<Launched, Error> {
-        shape.check_forward(inputs, logs, outputs, &options)?;
+        call: PassCall<S, I, O>,
+        plain: F,
+    ) -> Result<Launched, Error>
+    where
+        F: FnOnce(&Recurrence<S::Accum>, PassCall<S::Accum, I, O>) -> Result<Launched, Error>,
+    {
         let wide = self.wide(recurrence)?;
         let home = recurrence.device.stream();
-        let stream = options.stream.unwrap_or(&home);
-        let options = ForwardOptions { log_coeffs: false, ..options };
-        let mut call = self.call(recurrence, "forward_into", stream, logs.len())?;
+        let on = call.stream.unwrap_or(&home);
+        let mut work = self.work(recurrence, call.operation(), on, call.inputs[COEFFS].len())?;
+        let PassCall { pass, shape, direction, inputs, mut results, initial, end, stream, .. } =
+            call;
 
-        let coeffs = call.coeffs(logs)?;
-        let inputs = call.widened(inputs)?;
-        let launched = if let Some(outputs) = same_mut(outputs) {
-            plain(wide, (&inputs, &coeffs, outputs), options)?
-        } else {
-            let mut room = call.room()?;
-            let launched = plain(wide, (&inputs, &coeffs, &mut room), options)?;
-            call.narrowed(&room, outputs)?;
-            launched
+        let coeffs = work.coeffs(inputs[COEFFS])?;
+        // Scratch for all arrays but the coefficients, if they are narrow.
+        let (mut widened, mut computed) = (Vec::new(), Vec::new());
+        if TypeId::of::<S>() != TypeId::of::<S::Accum>() {
+            let others = inputs.iter().enumerate().filter(|(i, _)| *i != COEFFS);
+            for (_, narrow) in others {
+                widened.push(work.widened(narrow)?);
+            }
+            for _ in &results {
+                computed.push(work.scratch()?);
+            }
+        }
+        let wide_inputs = from_fn(|i| match same(inputs[i]) {
+            _ if i == COEFFS => &*coeffs,
+            Some(array) => array,
+            None => &*widened[i - usize::from(i > COEFFS)],
+        });
+        let mut narrow = computed.iter_mut();
+        let wide_results = results.each_mut().map(|array| match narrow.next() {
+            Some(computed) => &mut **computed,
+            None => same_mut(&mut **array).expect("an array that is not narrow"),
+        });
+        let call = PassCall {
+            pass,
+            shape,
+            direction,
+            log_coeffs: false,
+            inputs: wide_inputs,
+            results: wide_results,
+            initial,
+            end,
+            stream,
         };
-        Ok(call.launched(launched))
+        let launched = plain(wide, call)?;
+        for (i, result) in results.iter_mut().enumerate() {
+            let is_gradient = pass == Pass::Backward && i == COEFFS;
+            match (computed.get(i), is_gradient) {
+                (Some(computed), true) => work.d_logs(computed, &coeffs, result)?,
+                (Some(computed), false) => work.narrowed(computed, result)?,
+                // In place.
+                (None, true) => {
+                    if let Some(d_coeffs) = same::<_, Buffer<S::Accum>>(&**result) {
+                        let d_coeffs = d_coeffs.slice(..)?;
+                        work.d_logs(&d_coeffs, &coeffs, result)?;
+                    }
+                }
+                (None, false) => {}
+            }
+        }
+        Ok(launched.and(&work.launched))
     }
 
-    /// As [`Recurrence::backward_with_logs`].
-    pub(super) fn backward_into(
-        &self,
-        recurrence: &Recurrence<S>,
-        [d_outputs, logs, outputs]: [&Buffer<S>; 3],
-        [d_inputs, d_logs]: [&mut Buffer<S>; 2],
-        shape: Shape,
-        options: BackwardOptions<S::Accum>,
-        plain: impl FnOnce(
-            &Recurrence<S::Accum>,
-            [&Buffer<S::Accum>; 3],
-            [&mut Buffer<S::Accum>; 2],
-            BackwardOptions<S::Accum>,
-        ) -> Result<Launched, Error>,
-    ) -> Result<Launched, Error> {
-        shape.check_backward([d_outputs, logs, outputs], [d_inputs, d_logs], &options)?;
-        let wide = self.wide(recurrence)?;
-        let home = recurrence.device.stream();
-        let stream = options.stream.unwrap_or(&home);
-        let options = BackwardOptions { log_coeffs: false, ..options };
-        let mut call = self.call(recurrence, "backward_into", stream, logs.len())?;
-
-        let coeffs = call.coeffs(logs)?;
-        let (d_outputs, outputs) = (call.widened(d_outputs)?, call.widened(outputs)?);
-        let launched = if let Some(d_inputs) = same_mut(d_inputs)
-            && let Some(d_coeffs) = same_mut(d_logs)
-        {
-            let inputs = [&*d_outputs, &*coeffs, &*outputs];
-            let launched = plain(wide, inputs, [d_inputs, &mut *d_coeffs], options)?;
-            let d_coeffs = d_coeffs.slice(..)?;
-            call.d_logs(&d_coeffs, &coeffs, d_logs)?;
-            launched
-        } else {
-            let (mut wide_d_inputs, mut d_coeffs) = (call.room()?, call.room()?);
-            let inputs = [&*d_outputs, &*coeffs, &*outputs];
-            let results = [&mut *wide_d_inputs, &mut *d_coeffs];
-            let launched = plain(wide, inputs, results, options)?;
-            call.narrowed(&wide_d_inputs, d_inputs)?;
-            call.d_logs(&d_coeffs, &coeffs, d_logs)?;
-            launched
-        };
-        Ok(call.launched(launched))
-    }
-
-    /// The recurrence over arrays of the type that is computed with: this one, or one made for it.
+    /// Returns the recurrence over arrays of the type of computation: this one, or one made for it.
     fn wide<'a>(
         &'a self,
         recurrence: &'a Recurrence<S>,
@@ -169,8 +169,8 @@ impl<S: Storage> Logarithms<S> {
         if recurrence.own_program {
             let (here, wide) = (S::ELEMENT, S::ELEMENT.accumulator());
             let what = format!(
-                "log_coeffs: true for {here} by a program of one's own: it is computed in {wide}, for which \
-                 the program has no kernels; store {wide}"
+                "log_coeffs: true for {here} by a program of one's own: it is computed in {wide}, \
+                 for which the program has no kernels; store {wide}"
             );
             return Err(Error::Unsupported { engine: recurrence.choice.to_string(), what });
         }
@@ -178,48 +178,50 @@ impl<S: Storage> Logarithms<S> {
         Ok(self.wide.get_or_init(|| wide))
     }
 
-    fn call<'a>(
+    fn work<'a>(
         &'a self,
         recurrence: &'a Recurrence<S>,
         operation: &'static str,
         stream: &'a Stream,
         len: usize,
-    ) -> Result<Call<'a, S>, Error> {
+    ) -> Result<Work<'a, S>, Error> {
         let device = &recurrence.device;
         let kernels = match self.kernels.get() {
             Some(kernels) => kernels,
             None => {
-                let kernels = Kernels::load(device, S::ELEMENT)?;
+                let kernels = ElementWiseKernels::load(device, S::ELEMENT)?;
                 self.kernels.get_or_init(|| kernels)
             }
         };
-        let beside = Launched::nothing(&kernels.coeffs_from_logs);
-        Ok(Call { kernels, pool: &self.pool, device, operation, stream, len, beside })
+        let launched = Launched::nothing(&kernels.coeffs_from_logs);
+        Ok(Work { kernels, pool: &self.pool, device, operation, stream, len, launched })
     }
 }
 
-/// One call: what it takes, and what it has launched beside the recurrence.
-struct Call<'a, S: Storage> {
-    kernels: &'a Kernels,
+/// The element-wise kernels of one call.
+struct Work<'a, S: Storage> {
+    kernels: &'a ElementWiseKernels,
     pool: &'a Pool<S::Accum>,
     device: &'a Device,
     operation: &'static str,
     stream: &'a Stream,
-    /// The elements of every array.
+    /// The number of elements of every array.
     len: usize,
-    beside: Launched,
+    /// The launches so far, without those of the recurrence.
+    launched: Launched,
 }
 
-impl<'a, S: Storage> Call<'a, S> {
-    /// The coefficients whose logarithms these are.
-    fn coeffs(&mut self, logs: &Buffer<S>) -> Result<Room<'a, S::Accum>, Error> {
-        let mut coeffs = self.room()?;
+impl<'a, S: Storage> Work<'a, S> {
+    /// Computes the coefficients from their logarithms.
+    fn coeffs(&mut self, logs: &Buffer<S>) -> Result<Scratch<'a, S::Accum>, Error> {
+        let mut coeffs = self.scratch()?;
         let launch = self.begin(&self.kernels.coeffs_from_logs);
         self.run(launch.map(|launch| launch.arg(logs).arg(&mut *coeffs)))?;
         Ok(coeffs)
     }
 
-    /// The gradient with respect to the logarithms; `d_logs` may be the memory of `d_coeffs`.
+    /// Computes the gradient with respect to the logarithms; `d_logs` may be the memory of
+    /// `d_coeffs`.
     fn d_logs(
         &mut self,
         d_coeffs: &Buffer<S::Accum>,
@@ -230,29 +232,26 @@ impl<'a, S: Storage> Call<'a, S> {
         self.run(launch.map(|launch| launch.arg(d_coeffs).arg(coeffs).arg(d_logs)))
     }
 
-    /// An array as the recurrence computes with it: itself, or converted.
-    fn widened<'b>(&mut self, stored: &'b Buffer<S>) -> Result<Wide<'a, 'b, S::Accum>, Error> {
-        if let Some(same) = same(stored) {
-            return Ok(Wide::Same(same));
-        }
+    /// Converts an array to the type of computation.
+    fn widened(&mut self, narrow: &Buffer<S>) -> Result<Scratch<'a, S::Accum>, Error> {
         let kernels = self.kernels.conversions.as_ref().ok_or_else(|| self.no_conversion())?;
-        let mut wide = self.room()?;
+        let mut wide = self.scratch()?;
         let launch = self.begin(&kernels.widened);
-        self.run(launch.map(|launch| launch.arg(stored).arg(&mut *wide)))?;
-        Ok(Wide::Converted(wide))
+        self.run(launch.map(|launch| launch.arg(narrow).arg(&mut *wide)))?;
+        Ok(wide)
     }
 
-    /// Rounds a result to what it is stored as.
-    fn narrowed(&mut self, wide: &Buffer<S::Accum>, stored: &mut Buffer<S>) -> Result<(), Error> {
+    /// Rounds a result to the type in memory.
+    fn narrowed(&mut self, wide: &Buffer<S::Accum>, narrow: &mut Buffer<S>) -> Result<(), Error> {
         let kernels = self.kernels.conversions.as_ref().ok_or_else(|| self.no_conversion())?;
         let launch = self.begin(&kernels.narrowed);
-        self.run(launch.map(|launch| launch.arg(wide).arg(stored)))
+        self.run(launch.map(|launch| launch.arg(wide).arg(narrow)))
     }
 
-    /// An array of this call's own.
-    fn room(&self) -> Result<Room<'a, S::Accum>, Error> {
-        let room = self.pool.room(self.device, Some(self.stream), Contents::LOGARITHMS, self.len);
-        room.map_err(|error| match error {
+    fn scratch(&self) -> Result<Scratch<'a, S::Accum>, Error> {
+        let stream = Some(self.stream);
+        let scratch = self.pool.scratch(self.device, stream, Contents::LOGARITHMS, self.len);
+        scratch.map_err(|error| match error {
             Error::Device { device, message } => {
                 Error::device(device, format!("{}, log_coeffs: true: {message}", self.operation))
             }
@@ -260,9 +259,9 @@ impl<'a, S: Storage> Call<'a, S> {
         })
     }
 
-    /// A launch over all elements; `None` if there are none.
+    /// Returns a launch over all elements; `None` if there are none.
     fn begin(&self, function: &'a Function) -> Option<Launch<'a>> {
-        // More blocks than a number holds are more than any grid has: the launch says so.
+        // More blocks than a `u32` holds are more than any grid has, and the launch is an error.
         let blocks = u32::try_from(self.len.div_ceil(THREADS as usize)).unwrap_or(u32::MAX);
         (blocks > 0).then(|| function.launch(blocks, THREADS))
     }
@@ -270,44 +269,21 @@ impl<'a, S: Storage> Call<'a, S> {
     fn run(&mut self, launch: Option<Launch>) -> Result<(), Error> {
         if let Some(launch) = launch {
             let launched = launch.arg(self.len as i64).run(self.stream)?;
-            self.beside = launched.and(&self.beside);
+            self.launched = launched.and(&self.launched);
         }
         Ok(())
     }
 
-    /// What the call launched, all in all.
-    fn launched(self, recurrence: Launched) -> Launched {
-        recurrence.and(&self.beside)
-    }
-
-    /// Types of 16 bits have conversions, and no other is stored as what it is not.
+    /// The error for a type without conversions. Only types of 16 bits are converted, and these
+    /// have them.
     fn no_conversion(&self) -> Error {
         let message = format!("{}: no kernel converts {}", self.operation, S::ELEMENT);
         Error::device(self.device.label(), message)
     }
 }
 
-/// An array of the type of computation.
-enum Wide<'a, 'b, A> {
-    /// The caller's.
-    Same(&'b Buffer<A>),
-    /// A copy of the caller's.
-    Converted(Room<'a, A>),
-}
-
-impl<A> Deref for Wide<'_, '_, A> {
-    type Target = Buffer<A>;
-
-    fn deref(&self) -> &Buffer<A> {
-        match self {
-            Wide::Same(buffer) => buffer,
-            Wide::Converted(room) => room,
-        }
-    }
-}
-
-/// The value, if it is of the type that is asked for: whether a type is computed with as it is
-/// stored is known to the compiler for each type, and not here.
+/// Returns the value if `A` and `B` are the same type. Only the compiler knows for which types of
+/// storage the type of computation is the same.
 fn same<A: 'static, B: 'static>(value: &A) -> Option<&B> {
     (value as &dyn Any).downcast_ref()
 }

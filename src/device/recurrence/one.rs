@@ -1,12 +1,17 @@
-//! The recurrence by one kernel.
+//! The recurrence by one kernel: its functions, its launch and its arguments.
+//!
+//! Every kernel of the catalogue takes the same arguments ([`crate::kernels`]), so both passes go
+//! through [`OneKernel::compute`]. A kernel whose blocks share sequences also gets a workspace; its
+//! launch is cooperative, or its blocks take tiles as they start. The contract
+//! (`tests/suite/contract.rs`) tests all kernels, `tests/suite/device/recurrence.rs` the errors.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::room::{Contents, Pool, Room};
-use super::{BackwardOptions, Choice, ForwardOptions, Shape};
+use super::scratch::{Contents, Pool, Scratch};
+use super::{Choice, PassCall, Shape};
 use crate::device::launch::Mail;
-use crate::device::{Buffer, Device, Function, Launch, Launched, Storage, Stream};
+use crate::device::{Device, Function, Launch, Launched, Storage, Stream};
 use crate::kernels::{KernelChoice, Pass, Program, SharedOut};
 use crate::{Direction, Error};
 
@@ -15,17 +20,11 @@ use crate::{Direction, Error};
 pub(super) struct OneKernel<S> {
     device: Device,
     choice: KernelChoice,
-    forward: Option<OfDirection>,
-    backward: Option<OfDirection>,
-    /// What blocks that share sequences tell each other in. A clone shares them.
+    /// For each pass the function of each direction; `None` for a pass without entries.
+    functions: [Option<[Function; 2]>; 2],
+    /// The arrays in which blocks that share sequences publish. A clone shares them.
     workspaces: Arc<Pool<u32>>,
     storage: PhantomData<fn() -> S>,
-}
-
-#[derive(Debug, Clone)]
-struct OfDirection {
-    forward: Function,
-    reverse: Function,
 }
 
 impl<S: Storage> OneKernel<S> {
@@ -36,24 +35,17 @@ impl<S: Storage> OneKernel<S> {
         program: &Program,
     ) -> Result<OneKernel<S>, Error> {
         let module = device.program(program)?;
-        let load = |pass| -> Result<Option<OfDirection>, Error> {
-            let entry = |direction| choice.entry(S::ELEMENT, pass, direction);
-            let (forward, reverse) = (entry(Direction::Forward), entry(Direction::Reverse));
+        let load = |pass| -> Result<Option<[Function; 2]>, Error> {
+            let [forward, reverse] = [Direction::Forward, Direction::Reverse]
+                .map(|direction| choice.entry(S::ELEMENT, pass, direction));
             if ![&forward, &reverse].iter().all(|entry| program.entries.contains(entry)) {
                 return Ok(None);
             }
-            let (forward, reverse) = (module.function(&forward)?, module.function(&reverse)?);
-            Ok(Some(OfDirection { forward, reverse }))
+            Ok(Some([module.function(&forward)?, module.function(&reverse)?]))
         };
-        let (forward, backward) = (load(Pass::Forward)?, load(Pass::Backward)?);
-        Ok(OneKernel {
-            device: device.clone(),
-            choice,
-            forward,
-            backward,
-            workspaces: Arc::default(),
-            storage: PhantomData,
-        })
+        let functions = [load(Pass::Forward)?, load(Pass::Backward)?];
+        let (device, workspaces) = (device.clone(), Arc::default());
+        Ok(OneKernel { device, choice, functions, workspaces, storage: PhantomData })
     }
 
     pub(super) fn choice(&self) -> KernelChoice {
@@ -62,14 +54,9 @@ impl<S: Storage> OneKernel<S> {
 
     /// As [`Recurrence::function`](super::Recurrence::function).
     pub(super) fn function(&self, pass: Pass, direction: Direction) -> Result<&Function, Error> {
-        let functions = match pass {
-            Pass::Forward => &self.forward,
-            Pass::Backward => &self.backward,
-        };
-        match (functions, direction) {
-            (Some(functions), Direction::Forward) => Ok(&functions.forward),
-            (Some(functions), Direction::Reverse) => Ok(&functions.reverse),
-            (None, _) => {
+        match &self.functions[pass as usize] {
+            Some(functions) => Ok(&functions[direction as usize]),
+            None => {
                 let entry = self.choice.entry(S::ELEMENT, pass, direction);
                 let what = format!("what takes `{entry}`, which its program does not have");
                 Err(Error::Unsupported { engine: self.choice.to_string(), what })
@@ -77,100 +64,106 @@ impl<S: Storage> OneKernel<S> {
         }
     }
 
-    /// As [`Recurrence::forward_into`](super::Recurrence::forward_into), with plain coefficients.
-    pub(super) fn forward_into(
+    /// Queues a pass with plain coefficients, whose arrays have been checked; alongside the
+    /// launches of other ranks, if there are any.
+    pub(super) fn compute<const I: usize, const O: usize>(
         &self,
-        (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, &mut Buffer<S>),
-        shape: Shape,
-        options: ForwardOptions<S::Accum>,
-        beside: Option<Beside>,
+        call: PassCall<S, I, O>,
+        launches: Option<CoScheduled>,
     ) -> Result<Launched, Error> {
-        let operation = "forward_into";
-        shape.check_forward(inputs, coeffs, outputs, &options)?;
-        let ForwardOptions { direction, initial, final_state, stream, .. } = options;
-        let function = self.function(Pass::Forward, direction)?;
-        self.check_vectors(operation, shape, &[inputs, coeffs, outputs])?;
-        let begun = self.begin((operation, Pass::Forward), function, shape, beside.as_ref())?;
-        let Some((launch, sharing)) = begun else {
+        let function = self.function(call.pass, call.direction)?;
+        self.check(&call, launches.is_some())?;
+        let like = launches.as_ref().map_or(call.shape, |launches| launches.like);
+        let Some((mut launch, sharing)) = self.launch(&call, function, like)? else {
             return Ok(Launched::nothing(function).of(self.choice));
         };
-        let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
-        self.finish(launch, sharing, shape, (direction, stream), beside)
-    }
-
-    /// As [`Recurrence::backward_into`](super::Recurrence::backward_into), with plain coefficients.
-    pub(super) fn backward_into(
-        &self,
-        [d_outputs, coeffs, outputs]: [&Buffer<S>; 3],
-        [d_inputs, d_coeffs]: [&mut Buffer<S>; 2],
-        shape: Shape,
-        options: BackwardOptions<S::Accum>,
-        beside: Option<Beside>,
-    ) -> Result<Launched, Error> {
-        let operation = "backward_into";
-        shape.check_backward([d_outputs, coeffs, outputs], [d_inputs, d_coeffs], &options)?;
-        let BackwardOptions { direction, initial, d_initial, stream, .. } = options;
-        let function = self.function(Pass::Backward, direction)?;
-        self.check_vectors(operation, shape, &[d_outputs, coeffs, outputs, d_inputs, d_coeffs])?;
-        let begun = self.begin((operation, Pass::Backward), function, shape, beside.as_ref())?;
-        let Some((launch, sharing)) = begun else {
-            return Ok(Launched::nothing(function).of(self.choice));
+        let PassCall { pass, shape, direction, inputs, results, initial, end, stream, .. } = call;
+        for array in inputs {
+            launch = launch.arg(array);
+        }
+        // Forward the initial states follow the outputs, backward they precede the gradients.
+        if pass == Pass::Backward {
+            launch = launch.arg(initial);
+        }
+        for array in results {
+            launch = launch.arg(array);
+        }
+        if pass == Pass::Forward {
+            launch = launch.arg(initial);
+        }
+        launch = launch.arg(end).arg(shape.num_seqs as i64).arg(shape.seq_len as i64);
+        let mut workspace;
+        if let Some(Sharing { shared_out, deal }) = sharing {
+            workspace = self.workspace(shared_out.workspace_bytes, stream)?;
+            launch = launch.arg(shared_out.tile_vectors).arg(&mut *workspace);
+            if shared_out.one_tile {
+                launch = launch.arg(u32::from(deal));
+            }
+        }
+        let mut queue: QueueLaunch = &|launch, stream| launch.run(stream);
+        if self.choice.takes_mail() {
+            launch = match launches {
+                Some(launches) => {
+                    queue = launches.queue;
+                    launch.with_mail(launches.mail)
+                }
+                None => launch.without_mail(),
+            };
+        }
+        if self.choice.takes_direction() {
+            launch = launch.arg(i32::from(direction == Direction::Reverse));
+        }
+        let launched = match stream {
+            Some(stream) => queue(launch, stream),
+            None => queue(launch, &self.device.stream()),
         };
-        let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
-        let launch = launch.arg(d_inputs).arg(d_coeffs).arg(d_initial);
-        self.finish(launch, sharing, shape, (direction, stream), beside)
+        launched.map(|launched| launched.of(self.choice))
     }
 
-    /// Refuses what a kernel for rows of whole vectors does not take.
-    fn check_vectors(
+    /// Checks that the kernel takes such rows and arrays, and mail if it is for several ranks.
+    fn check<const I: usize, const O: usize>(
         &self,
-        operation: &str,
-        shape: Shape,
-        arrays: &[&Buffer<S>],
+        call: &PassCall<S, I, O>,
+        by_mail: bool,
     ) -> Result<(), Error> {
+        let (operation, seq_len) = (call.operation(), call.shape.seq_len);
         let multiple = self.choice.multiple_of(S::ELEMENT);
         let refuse = |what| Err(Error::Unsupported { engine: self.choice.to_string(), what });
-        if multiple > 1 && !(shape.seq_len as u64).is_multiple_of(multiple) {
+        if multiple > 1 && !(seq_len as u64).is_multiple_of(multiple) {
             return refuse(format!(
-                "sequences of {} elements in {operation}: its rows are whole vectors of {multiple} elements; take \
-                 it without `w`",
-                shape.seq_len
+                "sequences of {seq_len} elements in {operation}: its rows are whole \
+                 vectors of {multiple} elements; take it without `w`"
             ));
         }
-        if multiple > 1 && !arrays.iter().all(|array| array.is_aligned_to(16)) {
+        if multiple > 1 && !call.is_aligned() {
             let what = "an array that does not begin at a multiple of 16 bytes";
             return refuse(format!("{what} in {operation}; take it without `w`"));
+        }
+        if let Some(most) = self.choice.max_len(S::ELEMENT)
+            && seq_len as u64 > most
+        {
+            return refuse(format!(
+                "sequences of {seq_len} elements in {operation}: it holds {most} at most; the \
+                 choice `{}` takes any length",
+                Choice::Fastest
+            ));
+        }
+        if by_mail && !self.choice.takes_mail() {
+            return refuse(format!("mailboxes, as {operation} between ranks has them"));
         }
         Ok(())
     }
 
-    /// A launch of the right size, and how its blocks share sequences; `None` if there is nothing
-    /// to compute.
-    fn begin<'a>(
+    /// Returns a launch for the shape `like`, and how its blocks share sequences; `None` if there
+    /// is nothing to compute.
+    fn launch<'a, const I: usize, const O: usize>(
         &self,
-        (operation, pass): (&str, Pass),
+        call: &PassCall<S, I, O>,
         function: &'a Function,
-        shape: Shape,
-        beside: Option<&Beside>,
+        like: Shape,
     ) -> Result<Option<(Launch<'a>, Option<Sharing>)>, Error> {
-        if let Some(most) = self.choice.max_len(S::ELEMENT)
-            && shape.seq_len as u64 > most
-        {
-            let what = format!(
-                "sequences of {} elements in {operation}: it holds {most} at most; the choice `{}` takes any \
-                 length",
-                shape.seq_len,
-                Choice::Fastest
-            );
-            return Err(Error::Unsupported { engine: self.choice.to_string(), what });
-        }
-        if beside.is_some() && !self.choice.takes_mail() {
-            let what = format!("mailboxes, as {operation} between ranks has them");
-            return Err(Error::Unsupported { engine: self.choice.to_string(), what });
-        }
-        let like = beside.map_or(shape, |beside| beside.like);
         let (num_seqs, seq_len) = (like.num_seqs as u64, like.seq_len as u64);
-        let geometry = self.choice.geometry(S::ELEMENT, pass, num_seqs, seq_len);
+        let geometry = self.choice.geometry(S::ELEMENT, call.pass, num_seqs, seq_len);
         if geometry.blocks == 0 {
             return Ok(None);
         }
@@ -179,9 +172,12 @@ impl<S: Storage> OneKernel<S> {
         let blocks = u32::try_from(geometry.blocks).ok().filter(|&blocks| blocks <= most);
         let Some(blocks) = blocks else {
             let message = format!(
-                "{operation}: {} sequences take {} blocks of {}, and a grid has {most} at most; \
+                "{}: {} sequences take {} blocks of {}, and a grid has {most} at most; \
                  compute them in parts",
-                shape.num_seqs, geometry.blocks, self.choice
+                call.operation(),
+                call.shape.num_seqs,
+                geometry.blocks,
+                self.choice
             );
             return Err(Error::device(self.device.label(), message));
         };
@@ -190,7 +186,7 @@ impl<S: Storage> OneKernel<S> {
         let Some(shared_out) = geometry.shared_out else {
             return Ok(Some((launch(blocks), None)));
         };
-        // Who can deal tiles out does without a device that holds all blocks at once.
+        // A kernel that deals tiles out needs no device that holds all blocks at once.
         let resident = match limits.cooperative || !shared_out.one_tile {
             true => function.resident_blocks(threads, shared_bytes)?,
             false => 0,
@@ -201,70 +197,31 @@ impl<S: Storage> OneKernel<S> {
         Ok(Some((launch, Some(Sharing { shared_out, deal }))))
     }
 
-    /// Gives the launch the numbers that every kernel takes last, and queues it.
-    fn finish(
-        &self,
-        launch: Launch,
-        sharing: Option<Sharing>,
-        shape: Shape,
-        (direction, stream): (Direction, Option<&Stream>),
-        beside: Option<Beside>,
-    ) -> Result<Launched, Error> {
-        let mut launch = launch.arg(shape.num_seqs as i64).arg(shape.seq_len as i64);
-        let mut workspace;
-        if let Some(Sharing { shared_out, deal }) = sharing {
-            workspace = self.workspace(shared_out.workspace_bytes, stream)?;
-            launch = launch.arg(shared_out.tile_vectors).arg(&mut *workspace);
-            if shared_out.one_tile {
-                launch = launch.arg(u32::from(deal));
-            }
-        }
-        let alone = |launch: Launch, stream: &Stream| launch.run(stream);
-        let mut run: Run = &alone;
-        if self.choice.takes_mail() {
-            launch = match beside {
-                Some(beside) => {
-                    run = beside.run;
-                    launch.with_mail(beside.mail)
-                }
-                None => launch.without_mail(),
-            };
-        }
-        if self.choice.takes_direction() {
-            launch = launch.arg(i32::from(direction == Direction::Reverse));
-        }
-        let launched = match stream {
-            Some(stream) => run(launch, stream),
-            None => run(launch, &self.device.stream()),
-        };
-        launched.map(|launched| launched.of(self.choice))
-    }
-
-    /// A workspace for one launch. Each leaves it ready for the next, of whatever shape.
-    fn workspace(&self, bytes: u64, stream: Option<&Stream>) -> Result<Room<'_, u32>, Error> {
+    /// Returns a workspace for one launch. Each launch leaves it ready for the next, of any shape.
+    fn workspace(&self, bytes: u64, stream: Option<&Stream>) -> Result<Scratch<'_, u32>, Error> {
         let words = usize::try_from(bytes / 4).unwrap_or(usize::MAX);
         let contents = Contents { name: "workspace", zeros: true };
-        self.workspaces.room(&self.device, stream, contents, words)
+        self.workspaces.scratch(&self.device, stream, contents, words)
     }
 }
 
 /// A way to queue a launch.
-type Run<'a> = &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>;
+type QueueLaunch<'a> = &'a dyn Fn(Launch, &Stream) -> Result<Launched, Error>;
 
-/// What a launch has to do with those of other ranks, which are under way at the same time and have
-/// the rest of each sequence.
-pub(in crate::device) struct Beside<'a> {
+/// The launches of other ranks, which are co-scheduled with a launch and compute the rest of each
+/// sequence.
+pub(in crate::device) struct CoScheduled<'a> {
     pub(in crate::device) mail: &'a mut Mail,
-    /// The largest shape that a rank has: all launches are of its size.
+    /// The largest shape of all ranks, whose launches have the same size.
     pub(in crate::device) like: Shape,
     /// Queues a launch with the others.
-    pub(in crate::device) run: Run<'a>,
+    pub(in crate::device) queue: QueueLaunch<'a>,
 }
 
-/// How the blocks of a launch share sequences.
+/// The way in which the blocks of a launch share sequences.
 struct Sharing {
     shared_out: SharedOut,
-    /// Whether blocks take tiles as they come, since there are more of them than are on the device
-    /// at once.
+    /// True if blocks take tiles in the order in which they start, since the device does not hold
+    /// all of them at once.
     deal: bool,
 }

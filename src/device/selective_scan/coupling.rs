@@ -1,4 +1,4 @@
-//! `B` and `C`, which vary along the sequence or are constants, and their gradients.
+//! `B` and `C`, which vary along the sequence or are constant, and their gradients.
 
 use super::ScanShape;
 use super::shape::check;
@@ -6,22 +6,21 @@ use crate::Error;
 use crate::device::argument::{Argument, IntoSlot, Slot};
 use crate::device::{Buffer, Storage};
 
-/// How states are coupled to the inputs (`B`) or to the outputs (`C`).
+/// The coupling of the states to the inputs (`B`) or to the outputs (`C`).
 #[derive(Debug, Clone, Copy)]
 pub enum ScanCoupling<'a, S> {
-    /// Step by step, for a group of channels: `[batch, groups, states, seq_len]`.
+    /// One for each step and group of channels: `[batch, groups, states, seq_len]`.
     Varying(&'a Buffer<S>),
-    /// The same at all steps and of all batches, for each channel: `[channels, states]`.
+    /// One for each channel, the same at all steps and in all batches: `[channels, states]`.
     Constant(&'a Buffer<f32>),
 }
 
-/// Where the gradient with respect to a [`ScanCoupling`] goes: of the same kind, and in the same
-/// shape.
+/// The array for the gradient with respect to a [`ScanCoupling`], of the same kind and shape.
 #[derive(Debug)]
 pub enum ScanCouplingGradient<'a, S> {
-    /// With respect to what varies.
+    /// The gradient of a varying coupling.
     Varying(&'a mut Buffer<S>),
-    /// With respect to constants.
+    /// The gradient of a constant one.
     Constant(&'a mut Buffer<f32>),
 }
 
@@ -70,14 +69,19 @@ impl<S: Storage> ScanCoupling<'_, S> {
 }
 
 impl<S: Storage> ScanCouplingGradient<'_, S> {
-    pub(super) fn is_aligned_to(&self, bytes: u64) -> bool {
+    /// The array as one that is read.
+    fn as_coupling(&self) -> ScanCoupling<'_, S> {
         match self {
-            ScanCouplingGradient::Varying(buffer) => buffer.is_aligned_to(bytes),
-            ScanCouplingGradient::Constant(_) => true,
+            ScanCouplingGradient::Varying(buffer) => ScanCoupling::Varying(buffer),
+            ScanCouplingGradient::Constant(buffer) => ScanCoupling::Constant(buffer),
         }
     }
 
-    /// An error unless it is of the kind and the shape of what it is the gradient of.
+    pub(super) fn is_aligned_to(&self, bytes: u64) -> bool {
+        self.as_coupling().is_aligned_to(bytes)
+    }
+
+    /// Checks that it has the kind and the shape of its coupling.
     pub(super) fn check(
         &self,
         operation: &'static str,
@@ -85,20 +89,16 @@ impl<S: Storage> ScanCouplingGradient<'_, S> {
         of: &ScanCoupling<S>,
         shape: ScanShape,
     ) -> Result<(), Error> {
-        match (self, of) {
-            (ScanCouplingGradient::Varying(buffer), ScanCoupling::Varying(_)) => {
-                check(operation, name, buffer, shape.couplings())
-            }
-            (ScanCouplingGradient::Constant(buffer), ScanCoupling::Constant(_)) => {
-                check(operation, name, buffer, shape.rates())
-            }
-            _ => Err(Error::Unsupported {
-                engine: "selective scan".into(),
-                what: format!(
-                    "a {name} that varies where the input is constant, or the reverse, in {operation}"
-                ),
-            }),
+        let gradient = self.as_coupling();
+        if gradient.varies() == of.varies() {
+            return gradient.check(operation, name, shape);
         }
+        Err(Error::Unsupported {
+            engine: "selective scan".into(),
+            what: format!(
+                "a {name} that varies where the input is constant, or the reverse, in {operation}"
+            ),
+        })
     }
 }
 

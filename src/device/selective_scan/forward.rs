@@ -1,108 +1,118 @@
-//! The forward pass.
+//! The forward pass of the selective scan: its options, its plan, and the launches of a call.
+//!
+//! One kernel computes the outputs. Where few channels would leave much of a device idle, sequences
+//! are cut into chunks of time; then a first pass computes the state at the end of each chunk, a
+//! small kernel combines these, and the last pass starts every chunk with the right state. Shapes
+//! without special cases have faster kernels ([`Plain`]). The plan is tested here, the numbers in
+//! `tests/suite/selective_scan`.
 
 use super::plan::{MULTIPROCESSORS, rounds};
-use super::shape::check;
+use super::shape::{check, check_optional};
 use super::{Exponential, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
 use crate::device::{Buffer, Function, Launched, Storage, Stream};
 
-/// The options of [`SelectiveScan::forward_into`]. By default only the outputs are wanted, on the
+/// The options of [`SelectiveScan::forward_into`]. By default only the outputs are computed, on the
 /// device's default stream.
 #[derive(Debug, Default)]
 pub struct ScanForwardOptions<'a> {
-    /// Where the states after the last step are written, `[batch, channels, states]`, if they are
-    /// wanted. Without a step they are those to begin with.
+    /// The array for the states after the last step, `[batch, channels, states]`; `None` if they
+    /// are not wanted. Without any step they are the initial states.
     pub last: Option<&'a mut Buffer<f32>>,
-    /// Where states are left for the backward pass, `[batch, ceil(seq_len / 8), channels, states]`:
-    /// those before each eighth step ([`ScanShape::CHECKPOINT_STEPS`]).
+    /// The array for the states that the backward pass reads,
+    /// `[batch, ceil(seq_len / 8), channels, states]`: the states before each eighth step
+    /// ([`ScanShape::CHECKPOINT_STEPS`]).
     pub checkpoints: Option<&'a mut Buffer<f32>>,
-    /// Into how many chunks of time sequences are cut, at most, so that few channels keep the whole
-    /// device busy: all are of whole tiles of 32 steps. `None` means what is expected to be
-    /// fastest, by the shape alone. Results for different numbers of chunks differ in their last
-    /// bits.
+    /// The most chunks of time that sequences are cut into, so that few channels keep the whole
+    /// device busy. Chunks consist of whole tiles of 32 steps. `None` means the number that is
+    /// expected to be fastest, by the shape alone. Results for different numbers of chunks differ
+    /// in their last bits.
     pub chunks: Option<usize>,
-    /// The stream to work on, or that of a [recording](crate::device::Device::record); `None` means
-    /// [`Device::stream`](crate::device::Device::stream).
+    /// The stream to work on, or the stream of a [recording](crate::device::Device::record); `None`
+    /// means [`Device::stream`](crate::device::Device::stream).
     pub stream: Option<&'a Stream>,
 }
 
-/// Warps of a block that compute, at most, and as many that help them.
+/// The most warps of a block that compute; it has as many more that load and store.
 const WARPS: usize = 4;
-/// Channels of each.
+/// The channels of each warp.
 const WARP_CHANNELS: usize = 16;
-/// Lanes that share a channel.
+/// The lanes that share a channel.
 const LANES: usize = 4;
-/// Steps of a tile.
+/// The steps of a tile.
 const TILE: usize = 32;
-/// Blocks of an SM, by the kernel's launch bounds.
+/// The blocks of an SM, by the kernel's launch bounds.
 const BLOCKS_PER_SM: usize = 2;
-/// The time of a cut: a pass for the ends of chunks, as a part of one for outputs. This and what
-/// follows was measured on an H200 (1 to 4 batches of 512 and 2048 channels, 1024 to 65,536 steps,
-/// in 1 to 32 chunks).
+/// The time of a pass for the ends of chunks, as a part of the time of a pass for outputs. This and
+/// the following numbers were measured on an H200 (1 to 4 batches of 512 and 2048 channels, 1024 to
+/// 65,536 steps, in 1 to 32 chunks).
 const ENDS: f64 = 0.7;
-/// The time of a block that has an SM for itself, as a part of that of two which share it.
+/// The time of a block that has an SM to itself, as a part of the time of two that share it.
 const ALONE: f64 = 0.65;
-/// Tiles that take as long as it takes to begin and end a pass.
+/// The tiles that take as long as the begin and the end of a pass.
 const PASS_TILES: usize = 3;
-/// Tiles of a chunk, at least.
+/// The fewest tiles of a chunk.
 const LEAST_TILES: usize = 4;
-/// Of a block of `selective_scan_fwd_plain.cu` the warps that compute, at most; a multiprocessor
-/// has one block.
+/// The most warps of a block of `selective_scan_fwd_plain.cu` that compute; a multiprocessor holds
+/// one block.
 const PLAIN_WARPS: usize = 8;
 /// The states that these kernels take, and the longest row: steps are counted in 32 bits.
 const PLAIN_STATES: [usize; 2] = [2 * LANES, 4 * LANES];
 const PLAIN_LONGEST: usize = 1 << 30;
-/// Threads of a block that combines the ends of chunks.
+/// The threads of a block that combines the ends of chunks.
 const CARRY_THREADS: usize = 256;
 
 /// The kernel for a shape and the blocks of its launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Plan {
-    /// States of a channel that a lane walks at once.
+struct ForwardPlan {
+    /// The states of a channel that a lane walks at once.
     lane_states: usize,
-    /// How many times the states of all lanes are needed.
+    /// The number of passes over all lanes that the states take.
     passes: usize,
-    /// Whether the kernel is one for more than one pass.
+    /// True if the kernel is for more than one pass.
     many: bool,
-    /// How sequences are cut.
-    cut: Cut,
+    /// The cut of sequences into chunks.
+    cut: ScanCut,
     warps: usize,
-    /// Blocks of a chunk, and of all.
+    /// The blocks of a chunk, and of all chunks.
     chunk_blocks: usize,
     blocks: usize,
 }
 
-/// Chunks of time, of so many tiles each; the last one may have fewer.
+/// Chunks of time, of `chunk_tiles` tiles each; the last one may have fewer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cut {
+struct ScanCut {
     chunk_tiles: usize,
     chunks: usize,
 }
 
-impl Cut {
-    /// Chunks of whole tiles, `most` at most.
-    fn into(shape: ScanShape, most: usize) -> Cut {
+impl ScanCut {
+    /// Cuts sequences into at most `most` chunks of whole tiles.
+    fn into(shape: ScanShape, most: usize) -> ScanCut {
         let tiles = shape.seq_len.div_ceil(TILE);
         let chunk_tiles = tiles.div_ceil(most.max(1)).max(1);
-        Cut { chunk_tiles, chunks: tiles.div_ceil(chunk_tiles).max(1) }
+        ScanCut { chunk_tiles, chunks: tiles.div_ceil(chunk_tiles).max(1) }
     }
 
-    /// By the time that they take, in rounds of blocks of the largest size.
-    fn fastest(shape: ScanShape) -> Cut {
+    /// Returns the fastest cut, by an estimate of the time in rounds of blocks of the largest size.
+    fn fastest(shape: ScanShape) -> ScanCut {
         let tiles = shape.seq_len.div_ceil(TILE);
         let blocks = blocks_of(shape, WARPS);
         let rounds = |chunks: usize| rounds(blocks.saturating_mul(chunks), BLOCKS_PER_SM, ALONE);
-        let time = |cut: Cut| {
+        let time = |cut: ScanCut| {
             (ENDS * rounds(cut.chunks - 1) + rounds(cut.chunks))
                 * (cut.chunk_tiles + PASS_TILES) as f64
         };
         let most = (tiles / LEAST_TILES).min(BLOCKS_PER_SM * MULTIPROCESSORS);
-        let cuts = (2..=most).map(|chunks| Cut::into(shape, chunks));
-        cuts.fold(Cut::into(shape, 1), |best, cut| if time(cut) < time(best) { cut } else { best })
+        let cuts = (2..=most).map(|chunks| ScanCut::into(shape, chunks));
+        cuts.fold(
+            ScanCut::into(shape, 1),
+            |best, cut| if time(cut) < time(best) { cut } else { best },
+        )
     }
 }
 
-/// Blocks of a chunk that have so many warps that compute.
+/// Returns the number of blocks of a chunk if each has `warps` warps that compute.
 fn blocks_of(shape: ScanShape, warps: usize) -> usize {
     (shape.channels / shape.groups)
         .div_ceil(WARP_CHANNELS * warps)
@@ -110,15 +120,19 @@ fn blocks_of(shape: ScanShape, warps: usize) -> usize {
         .saturating_mul(shape.batch)
 }
 
-impl Plan {
-    fn new(shape: ScanShape, cut: Cut, exponential: Exponential, multiprocessors: usize) -> Plan {
-        // Exact ones are shipped for 4 only.
+impl ForwardPlan {
+    fn new(
+        shape: ScanShape,
+        cut: ScanCut,
+        exponential: Exponential,
+        multiprocessors: usize,
+    ) -> ForwardPlan {
+        // Kernels with exact exponentials are shipped for 4 only.
         let few = shape.states <= 2 * LANES && exponential == Exponential::Fast;
         let lane_states = if few { 2 } else { 4 };
         let passes = shape.states.div_ceil(lane_states * LANES);
         let blocks = |warps| blocks_of(shape, warps).saturating_mul(cut.chunks);
-        // The time that the busiest SM takes: of whole rounds of blocks, and of the blocks that are
-        // left.
+        // The time of the busiest SM: whole rounds of blocks, and the remaining blocks.
         let time = |warps: usize| {
             let round = BLOCKS_PER_SM * multiprocessors.max(1);
             let (rounds, rest) = (blocks(warps) / round, blocks(warps) % round);
@@ -127,10 +141,10 @@ impl Plan {
         let warps = (1..=WARPS).rev().min_by_key(|&warps| time(warps)).unwrap_or(WARPS);
         let chunk_blocks = blocks_of(shape, warps);
         let (many, blocks) = (passes > 1, blocks(warps));
-        Plan { lane_states, passes, many, cut, warps, chunk_blocks, blocks }
+        ForwardPlan { lane_states, passes, many, cut, warps, chunk_blocks, blocks }
     }
 
-    /// Dynamic shared memory of a block, which may have constant couplings.
+    /// Returns the dynamic shared memory of a block, which may have constant couplings.
     fn shared_bytes(self, stored: usize, varying: bool) -> usize {
         let (channels, couplings) = (WARPS * WARP_CHANNELS, 2 * LANES * self.lane_states);
         let rows = (5 * channels + couplings) * TILE * stored;
@@ -148,13 +162,13 @@ impl Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Plain {
     warps: usize,
-    /// Blocks of a chunk.
+    /// The blocks of a chunk.
     chunk_blocks: usize,
 }
 
 impl Plain {
-    /// None for a shape that these kernels do not take.
-    fn new(shape: ScanShape, cut: Cut, multiprocessors: usize) -> Option<Plain> {
+    /// Returns `None` for a shape that these kernels do not take.
+    fn new(shape: ScanShape, cut: ScanCut, multiprocessors: usize) -> Option<Plain> {
         let takes = PLAIN_STATES.contains(&shape.states)
             && (shape.channels / shape.groups).is_multiple_of(WARP_CHANNELS)
             && shape.seq_len <= PLAIN_LONGEST;
@@ -166,8 +180,8 @@ impl Plain {
         takes.then_some(Plain { warps, chunk_blocks: blocks_of(shape, warps) })
     }
 
-    /// Dynamic shared memory of a block, part by part as in the kernel's `Shared`. `held`: bytes of
-    /// an element there.
+    /// Returns the dynamic shared memory of a block, part by part as in the kernel's `Shared`,
+    /// where an element has `held` bytes.
     fn shared_bytes(lane_states: usize, held: usize) -> usize {
         let (channels, couplings) = (PLAIN_WARPS * WARP_CHANNELS, 2 * LANES * lane_states);
         let pairs = 2 * channels * TILE * 8;
@@ -178,16 +192,16 @@ impl Plain {
     }
 }
 
-/// What a launch is for: a template argument of `selective_scan_fwd_plain`.
+/// The purpose of a launch: a template argument of `selective_scan_fwd_plain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum ScanResults {
     Ends,
     Outputs,
     OutputsAndStates,
 }
 
-/// What is launched for the ends of chunks, or for the outputs.
-struct Launch {
+/// A launch for the ends of chunks, or for the outputs.
+struct PassLaunch {
     function: Function,
     warps: usize,
     chunk_blocks: usize,
@@ -203,7 +217,7 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
     /// [`Error::Unsupported`] for no states or more than 256, or groups that do not divide the
     /// channels; [`Error::Device`] if a buffer is on another device, if there are more blocks than
     /// a grid takes, if a block takes more shared memory than the device has, if a kernel cannot be
-    /// had, or if the device fails.
+    /// loaded, or if the device fails.
     pub fn forward_into(
         &self,
         inputs: &ScanInputs<S>,
@@ -215,58 +229,57 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         inputs.check(operation, shape)?;
         check(operation, "out", out, shape.rows())?;
         let ScanForwardOptions { mut last, mut checkpoints, chunks, stream } = options;
-        if let Some(last) = last.as_deref() {
-            check(operation, "last", last, shape.states())?;
-        }
-        if let Some(checkpoints) = checkpoints.as_deref() {
-            check(operation, "checkpoints", checkpoints, shape.checkpoints())?;
-        }
-        let cut = chunks.map_or_else(|| Cut::fastest(shape), |chunks| Cut::into(shape, chunks));
+        check_optional(operation, "last", last.as_deref(), shape.states())?;
+        check_optional(operation, "checkpoints", checkpoints.as_deref(), shape.checkpoints())?;
+        let cut =
+            chunks.map_or_else(|| ScanCut::fastest(shape), |chunks| ScanCut::into(shape, chunks));
         let multiprocessors = self.device.attributes().multiprocessors as usize;
-        let plan = Plan::new(shape, cut, self.exponential(), multiprocessors);
-        let shared_bytes = self.check_launch(operation, shape, plan, inputs)?;
+        let plan = ForwardPlan::new(shape, cut, self.exponential(), multiprocessors);
+        let varying = inputs.b.varies() && inputs.c.varies();
+        let shared_bytes = plan.shared_bytes(S::ELEMENT.bytes(), varying);
+        self.check_launch(operation, shape, plan.blocks, shared_bytes)?;
         let plain = Plain::new(shape, cut, multiprocessors).filter(|_| {
-            inputs.b.varies()
-                && inputs.c.varies()
+            varying
                 && inputs.restarts.is_none()
                 && self.exponential() == Exponential::Fast
                 && checkpoints.as_deref().is_none_or(|states| states.is_aligned_to(16))
         });
-        let whole = whole_rows(inputs, out, shape);
-        let launch_for = |wanted: Wanted| -> Result<Launch, Error> {
+        let whole = inputs.have_whole_rows(out, shape);
+        let launch_for = |wanted: ScanResults| -> Result<PassLaunch, Error> {
             if let Some(plain) = plain
                 && let Some(launch) = self.plain_launch(plain, plan, whole, wanted)?
             {
                 return Ok(launch);
             }
-            let Plan { warps, chunk_blocks, .. } = plan;
+            let ForwardPlan { warps, chunk_blocks, .. } = plan;
             let function = self.forward_kernel(plan)?;
-            Ok(Launch { function, warps, chunk_blocks, shared_bytes })
+            let shared_bytes = shared_bytes as u32;
+            Ok(PassLaunch { function, warps, chunk_blocks, shared_bytes })
         };
         let outputs = launch_for(match checkpoints {
-            None => Wanted::Outputs,
-            Some(_) => Wanted::OutputsAndStates,
+            None => ScanResults::Outputs,
+            Some(_) => ScanResults::OutputsAndStates,
         })?;
         if plan.blocks == 0 {
             return Ok(Launched::nothing(&outputs.function));
         }
-        // As blocks fit into a grid, so do these into a number.
+        // No overflow: the blocks fit into a grid.
         let ends = cut.chunks - 1;
         let rows = shape.batch * shape.channels;
         let states = rows * shape.states;
-        let room = match ends {
+        let scratch = match ends {
             0 => None,
-            _ => Some(self.room(ends * (states + rows), stream)?),
+            _ => Some(self.scratch(ends * (states + rows), stream)?),
         };
         let part = |from: usize, len: usize| {
-            room.as_ref().map(|room| room.slice(from..from + len)).transpose()
+            scratch.as_ref().map(|scratch| scratch.slice(from..from + len)).transpose()
         };
         let (mut carries, mut sizes) = (part(0, ends * states)?, part(ends * states, ends * rows)?);
 
         let home = self.device.stream();
         let stream = stream.unwrap_or(&home);
         let mut launched = Launched::nothing(&outputs.function);
-        let first = if ends > 0 { Some(launch_for(Wanted::Ends)?) } else { None };
+        let first = if ends > 0 { Some(launch_for(ScanResults::Ends)?) } else { None };
         for (kernel, chunks, only_ends) in
             first.iter().map(|first| (first, ends, true)).chain([(&outputs, cut.chunks, false)])
         {
@@ -288,15 +301,9 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 .arg(last.as_deref_mut())
                 .arg(checkpoints.as_deref_mut())
                 .arg(carries.as_mut())
-                .arg(sizes.as_mut().filter(|_| only_ends))
-                .arg(shape.batch as i32)
-                .arg(shape.channels as i32)
-                .arg(shape.groups as i32)
-                .arg(shape.states as i32)
-                .arg(shape.seq_len as i64)
-                .arg((cut.chunk_tiles * TILE) as i64)
-                .arg(Self::flags(inputs));
-            launched = launched.and(&launch.run(stream)?);
+                .arg(sizes.as_mut().filter(|_| only_ends));
+            let launch = shape.pass_to(launch).arg((cut.chunk_tiles * TILE) as i64);
+            launched = launched.and(&launch.arg(Self::flags(inputs)).run(stream)?);
             if only_ends && ends > 1 {
                 let combine = self.carries_kernel()?;
                 let launch = combine
@@ -314,38 +321,38 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         Ok(launched)
     }
 
-    fn forward_kernel(&self, plan: Plan) -> Result<Function, Error> {
+    fn forward_kernel(&self, plan: ForwardPlan) -> Result<Function, Error> {
         let parameters = [plan.lane_states.to_string(), plan.many.to_string()];
         let (source, name) = ("selective_scan_fwd.cu", "selective_scan_fwd");
         self.kernels.function(&self.device, source, name, &parameters)
     }
 
-    /// None for what these kernels do not take: what the device has too little shared memory for,
-    /// and of the ends of chunks all but rows of whole vectors with 16 states.
+    /// Returns `None` if these kernels cannot be used: if the device has too little shared memory,
+    /// or for the ends of chunks unless rows are whole vectors and channels have 16 states.
     fn plain_launch(
         &self,
         plain: Plain,
-        plan: Plan,
+        plan: ForwardPlan,
         whole: bool,
-        wanted: Wanted,
-    ) -> Result<Option<Launch>, Error> {
+        wanted: ScanResults,
+    ) -> Result<Option<PassLaunch>, Error> {
         let separate = whole && plan.lane_states == 4;
         let held = if whole { S::ELEMENT.bytes() } else { 4 };
         let shared_bytes = Plain::shared_bytes(plan.lane_states, held) as u32;
-        if (wanted == Wanted::Ends && !separate)
+        if (wanted == ScanResults::Ends && !separate)
             || shared_bytes > self.device.attributes().shared_bytes_opt_in
         {
             return Ok(None);
         }
-        // The kernel for outputs and states takes no place for states, too; where it costs, there
-        // is one for outputs alone.
-        let wanted = if separate { wanted } else { Wanted::OutputsAndStates };
+        // The kernel for outputs and states also takes a null pointer for the states. Where that
+        // costs time, there is a kernel for outputs alone.
+        let wanted = if separate { wanted } else { ScanResults::OutputsAndStates };
         let (source, name) = ("selective_scan_fwd_plain.cu", "selective_scan_fwd_plain");
         let parameters =
             [plan.lane_states.to_string(), whole.to_string(), (wanted as usize).to_string()];
         let function = self.kernels.function(&self.device, source, name, &parameters)?;
         let Plain { warps, chunk_blocks } = plain;
-        Ok(Some(Launch { function, warps, chunk_blocks, shared_bytes }))
+        Ok(Some(PassLaunch { function, warps, chunk_blocks, shared_bytes }))
     }
 
     fn carries_kernel(&self) -> Result<Function, Error> {
@@ -354,51 +361,14 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             ("selective_scan_fwd.cu", format!("selective_scan_fwd_carries<{exact}>"));
         self.kernels.entry(&self.device, source, entry)
     }
-
-    fn check_launch(
-        &self,
-        operation: &str,
-        shape: ScanShape,
-        plan: Plan,
-        inputs: &ScanInputs<S>,
-    ) -> Result<u32, Error> {
-        let limits = self.device.attributes();
-        let [most, ..] = limits.max_grid;
-        if plan.blocks > most as usize {
-            return Err(self.refused(format!(
-                "{operation}: {} channels of {} batches take {} blocks, and a grid has {most} at most; compute them in \
-                 parts",
-                shape.channels, shape.batch, plan.blocks
-            )));
-        }
-        let bytes = plan.shared_bytes(S::ELEMENT.bytes(), inputs.b.varies() && inputs.c.varies());
-        match u32::try_from(bytes).ok().filter(|&bytes| bytes <= limits.shared_bytes_opt_in) {
-            Some(bytes) => Ok(bytes),
-            None => Err(self.refused(format!(
-                "{operation}: {} states take {bytes} bytes of shared memory, and a block has {} at most",
-                shape.states, limits.shared_bytes_opt_in
-            ))),
-        }
-    }
-}
-
-/// Whether each row of each array with an axis of time is made of vectors of 16 bytes.
-fn whole_rows<S: Storage>(inputs: &ScanInputs<S>, out: &Buffer<S>, shape: ScanShape) -> bool {
-    (shape.seq_len * S::ELEMENT.bytes()).is_multiple_of(16)
-        && inputs.b.is_aligned_to(16)
-        && inputs.c.is_aligned_to(16)
-        && [inputs.u, inputs.delta, out]
-            .into_iter()
-            .chain(inputs.z)
-            .all(|array| array.is_aligned_to(16))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cut, Exponential, Plain, Plan, ScanShape};
+    use super::{Exponential, ForwardPlan, Plain, ScanCut, ScanShape};
 
     #[test]
-    fn plain_shapes_are_those_of_whole_warps() {
+    fn plain_kernels_take_shapes_of_whole_warps() {
         for (batch, channels, groups, states, multiprocessors, plain) in [
             (8, 2048, 1, 16, 132, Some((8, 128))),
             (8, 1536, 1, 8, 132, Some((6, 128))),
@@ -411,19 +381,19 @@ mod tests {
             (8, 2048, 256, 16, 132, None),
         ] {
             let shape = ScanShape { batch, channels, seq_len: 999, states, groups };
-            let found = Plain::new(shape, Cut::into(shape, 1), multiprocessors);
+            let found = Plain::new(shape, ScanCut::into(shape, 1), multiprocessors);
             let found = found.map(|plain| (plain.warps, plain.chunk_blocks));
             assert_eq!(found, plain, "{shape:?} on {multiprocessors}");
         }
         let long = ScanShape { batch: 1, channels: 16, seq_len: 1 << 31, states: 16, groups: 1 };
-        assert_eq!(Plain::new(long, Cut::into(long, 1), 132), None);
+        assert_eq!(Plain::new(long, ScanCut::into(long, 1), 132), None);
     }
 
     #[test]
     fn kernels_follow_the_states_and_the_exponential() {
         let kernel = |states, exponential| {
             let shape = ScanShape { batch: 1, channels: 64, seq_len: 9, states, groups: 1 };
-            let plan = Plan::new(shape, Cut::into(shape, 1), exponential, 132);
+            let plan = ForwardPlan::new(shape, ScanCut::into(shape, 1), exponential, 132);
             (plan.lane_states, plan.passes, plan.many)
         };
         for (states, fast, exact) in [
@@ -454,18 +424,23 @@ mod tests {
             (3, 0, 1, 132, 4, 0),
         ] {
             let shape = ScanShape { batch, channels, seq_len: 9, states: 16, groups };
-            let plan = Plan::new(shape, Cut::into(shape, 1), Exponential::Fast, multiprocessors);
+            let plan = ForwardPlan::new(
+                shape,
+                ScanCut::into(shape, 1),
+                Exponential::Fast,
+                multiprocessors,
+            );
             let what = format!("{shape:?} on {multiprocessors}");
             assert_eq!((plan.warps, plan.blocks), (warps, blocks), "{what}");
         }
     }
 
-    /// What does not fit is an error, and no overflow.
+    /// Sizes that are too large become an error, and never overflow.
     #[test]
     fn more_blocks_than_numbers_are_counted_as_the_most() {
         let shape =
             ScanShape { batch: usize::MAX, channels: 64, seq_len: 0, states: 16, groups: 1 };
-        let plan = Plan::new(shape, Cut::fastest(shape), Exponential::Fast, 132);
+        let plan = ForwardPlan::new(shape, ScanCut::fastest(shape), Exponential::Fast, 132);
         assert_eq!(plan.blocks, usize::MAX);
     }
 
@@ -483,11 +458,11 @@ mod tests {
             (1, 4, 0, 1),
         ] {
             let shape = ScanShape { batch, channels, seq_len, states: 16, groups: 1 };
-            let cut = Cut::fastest(shape);
+            let cut = ScanCut::fastest(shape);
             assert_eq!(cut.chunks, chunks, "{shape:?}");
             assert!(cut.chunks == 1 || (cut.chunks - 1) * cut.chunk_tiles * 32 < seq_len);
             assert!(cut.chunks * cut.chunk_tiles * 32 >= seq_len, "{shape:?}");
-            let plan = Plan::new(shape, cut, Exponential::Fast, 132);
+            let plan = ForwardPlan::new(shape, cut, Exponential::Fast, 132);
             assert_eq!(plan.blocks, plan.chunk_blocks * chunks, "{shape:?}");
         }
     }

@@ -1,6 +1,6 @@
-//! What a selective scan is given.
+//! The inputs of a selective scan.
 
-use super::shape::check;
+use super::shape::{check, check_optional};
 use super::{ScanCoupling, ScanShape};
 use crate::Error;
 use crate::device::{Buffer, Storage};
@@ -13,31 +13,31 @@ pub struct ScanInputs<'a, S> {
     pub u: &'a Buffer<S>,
     /// The step sizes before bias and softplus, `[batch, channels, seq_len]`.
     pub delta: &'a Buffer<S>,
-    /// `A`, `[channels, states]`: rates of decay with a minus, at least -2e38 (a step of size 0
-    /// times an infinite rate would be no number). States grow where they are positive.
+    /// `A`, `[channels, states]`: negative rates of decay, at least -2e38 (a step of size 0 times
+    /// an infinite rate would be NaN). States with a positive rate grow.
     pub a: &'a Buffer<f32>,
     /// `B`.
     pub b: ScanCoupling<'a, S>,
     /// `C`.
     pub c: ScanCoupling<'a, S>,
-    /// `D`, `[channels]`: how much of `u` goes straight to the output; `None` means nothing.
+    /// `D`, `[channels]`: the factor with which `u` is added to the output; `None` means zero.
     pub d: Option<&'a Buffer<f32>>,
     /// `z`, `[batch, channels, seq_len]`: the outputs are multiplied by `z sigmoid(z)`.
     pub z: Option<&'a Buffer<S>>,
-    /// What is added to `delta`, `[channels]`.
+    /// The bias that is added to `delta`, `[channels]`.
     pub delta_bias: Option<&'a Buffer<f32>>,
-    /// Whether the softplus of that is taken.
+    /// True if the softplus of the sum is the step size.
     pub softplus: bool,
     /// The states before the first step, `[batch, channels, states]`; `None` means zero.
     pub initial: Option<&'a Buffer<f32>>,
-    /// Where sequences begin within the rows of a batch, `[batch, seq_len]`: where it is not 0, the
-    /// states before that step count as zero, whatever they were. So at the first step it overrules
+    /// The steps at which sequences begin within the rows of a batch, `[batch, seq_len]`: where it
+    /// is not 0, the states before that step count as zero. At the first step it overrules
     /// `initial`.
     pub restarts: Option<&'a Buffer<u8>>,
 }
 
 impl<S: Storage> ScanInputs<'_, S> {
-    /// An error unless all arrays are of this shape.
+    /// Checks that all arrays have this shape.
     pub(super) fn check(&self, operation: &'static str, shape: ScanShape) -> Result<(), Error> {
         shape.check(operation)?;
         check(operation, "u", self.u, shape.rows())?;
@@ -45,13 +45,20 @@ impl<S: Storage> ScanInputs<'_, S> {
         check(operation, "A", self.a, shape.rates())?;
         self.b.check(operation, "B", shape)?;
         self.c.check(operation, "C", shape)?;
-        for (name, array) in [("D", self.d), ("delta_bias", self.delta_bias)] {
-            array.map_or(Ok(()), |array| check(operation, name, array, shape.per_channel()))?;
-        }
-        self.z.map_or(Ok(()), |z| check(operation, "z", z, shape.rows()))?;
-        self.initial
-            .map_or(Ok(()), |initial| check(operation, "initial", initial, shape.states()))?;
-        self.restarts
-            .map_or(Ok(()), |restarts| check(operation, "restarts", restarts, shape.steps()))
+        check_optional(operation, "D", self.d, shape.per_channel())?;
+        check_optional(operation, "delta_bias", self.delta_bias, shape.per_channel())?;
+        check_optional(operation, "z", self.z, shape.rows())?;
+        check_optional(operation, "initial", self.initial, shape.states())?;
+        check_optional(operation, "restarts", self.restarts, shape.steps())
+    }
+
+    /// Returns whether each row of the inputs and of `out` (or its gradient) consists of vectors of
+    /// 16 bytes that begin at multiples of 16 bytes.
+    pub(super) fn have_whole_rows(&self, out: &Buffer<S>, shape: ScanShape) -> bool {
+        let mut arrays = [self.u, self.delta, out].into_iter().chain(self.z);
+        (shape.seq_len * S::ELEMENT.bytes()).is_multiple_of(16)
+            && self.b.is_aligned_to(16)
+            && self.c.is_aligned_to(16)
+            && arrays.all(|array| array.is_aligned_to(16))
     }
 }

@@ -1,4 +1,4 @@
-//! Which kernels there are, and those that are loaded.
+//! The kernels of the selective scan, and those that are loaded.
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use crate::device::lock::lock;
 use crate::device::{Device, Function, Storage};
 use crate::kernels::program;
 
-/// How exponentials are computed.
+/// The way in which exponentials are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exponential {
     /// By the instruction of the GPU (`ex2.approx`), with an error of two units in the last place.
@@ -19,24 +19,24 @@ pub enum Exponential {
     Exact,
 }
 
-/// The kernels for one type of elements, loaded when they are needed. A clone shares them.
+/// The kernels for one type of elements, each loaded at its first call. A clone shares them.
 #[derive(Debug, Clone)]
-pub(super) struct Kernels<S> {
+pub(super) struct ScanKernels<S> {
     exponential: Exponential,
     loaded: Arc<Mutex<HashMap<String, Function>>>,
     storage: PhantomData<fn() -> S>,
 }
 
-impl<S: Storage> Kernels<S> {
-    pub(super) fn new(exponential: Exponential) -> Kernels<S> {
-        Kernels { exponential, loaded: Arc::default(), storage: PhantomData }
+impl<S: Storage> ScanKernels<S> {
+    pub(super) fn new(exponential: Exponential) -> ScanKernels<S> {
+        ScanKernels { exponential, loaded: Arc::default(), storage: PhantomData }
     }
 
     pub(super) fn exponential(&self) -> Exponential {
         self.exponential
     }
 
-    /// The kernel `name<S, parameters…, exact>` of a source.
+    /// Returns the kernel `name<S, parameters…, exact>` of a source.
     pub(super) fn function(
         &self,
         device: &Device,
@@ -54,7 +54,7 @@ impl<S: Storage> Kernels<S> {
         )
     }
 
-    /// The kernel of a source that is spelled like this.
+    /// Returns the kernel of a source whose entry C++ writes like this.
     pub(super) fn entry(
         &self,
         device: &Device,

@@ -1,4 +1,8 @@
 //! Mamba's selective scan on a device, as one kernel.
+//!
+//! `forward` and `backward` have the two passes, `plan` the cut of a shape into blocks and chunks,
+//! `inputs`, `coupling` and `shape` the arrays and their checks. The tests are in
+//! `tests/suite/selective_scan` and `tests/suite/scan_gradients`.
 
 mod backward;
 mod coupling;
@@ -17,15 +21,15 @@ pub use shape::ScanShape;
 
 use std::sync::Arc;
 
-use super::recurrence::room::{Contents, Pool, Room};
+use super::recurrence::scratch::{Contents, Pool, Scratch};
 use super::{Device, Storage, Stream};
 use crate::Error;
-use kernels::Kernels;
+use kernels::ScanKernels;
 
 /// Mamba's selective scan over arrays on a device, fused into one kernel: nothing is expanded in
 /// memory.
 ///
-/// For each batch, channel `c` and state `n`, with `B` and `C` those of the channel's group,
+/// For each batch, channel `c` and state `n`, with `B` and `C` of the channel's group,
 ///
 /// ```text
 /// d_t   = softplus(delta_t + delta_bias_c)
@@ -38,35 +42,34 @@ use kernels::Kernels;
 /// and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", 2023), `B` and `C`
 /// varying or constant ([`ScanCoupling`]): `h_t` is the recurrence of this library with the
 /// coefficients `exp(d_t A)`. Without `delta_bias`, `softplus`, `D` or `z` its part is left out.
-/// Two more are possible: states to begin with, and restarts, by which a row holds several
-/// sequences. `delta` is a time and `A` a rate, in any unit of time that both have; everything else
-/// is without one.
+/// Initial states and restarts, by which a row holds several sequences, are further options.
+/// `delta` is a time and `A` a rate, in the same unit of time; everything else has no unit.
 ///
-/// [`ScanInputs`] and [`ScanForwardOptions`] say the shape of each array. All are contiguous, the
-/// axis of time is the last one, and arrays may begin anywhere (but for the checkpoints of a
-/// backward pass with a multiple of 4 states: at a multiple of 16 bytes); where rows begin at
-/// multiples of 16 bytes they are moved in whole vectors. Arrays with an axis of time are of type
-/// `S`: `f32`, bf16 or f16. All others are `f32`, and so is all that is computed.
+/// [`ScanInputs`] and [`ScanForwardOptions`] document the shape of each array. All are contiguous,
+/// and the axis of time is the last one. Arrays may begin anywhere, except that the checkpoints of
+/// a backward pass with a multiple of 4 states begin at a multiple of 16 bytes. Rows that begin at
+/// multiples of 16 bytes are moved in whole vectors. Arrays with an axis of time are of type `S`:
+/// `f32`, bf16 or f16. All others are `f32`, and so is all that is computed.
 ///
 /// # Precision
 ///
-/// Numbers are computed in `f32` and rounded to `S` once. An exponential of a given argument is off
-/// by two units in the last place at most, and what is below the smallest normal number may count
-/// as zero. Decays near one keep all their digits: `exp(0)` is 1.
+/// Numbers are computed in `f32` and rounded to `S` once. The error of an exponential of a given
+/// argument is at most two units in the last place, and results below the smallest normal number
+/// may become zero. Decays near one keep all their digits: `exp(0)` is 1.
 ///
-/// # What can be reproduced
+/// # Reproducible results
 ///
 /// Each state is walked from the first step to the last, and the sum over the states is taken in
 /// one order for each number of states. Where few channels would leave much of a device idle, long
-/// sequences are cut into chunks of time, by a rule that knows the shape alone
-/// ([`ScanForwardOptions::chunks`], [`ScanBackwardOptions::chunks`]): the state that a chunk begins
-/// with comes from the ends of those before it. So results do not depend on the number of blocks,
-/// and on one device they have the same bits from run to run. [`Exponential::Exact`] gives these
-/// bits on every device, the emulator included. The decays of [`Exponential::Fast`], its softplus
-/// and its gate are made with the GPU's own instructions, whose last bits NVIDIA does not define:
-/// they may differ between generations of GPUs. The emulator has those that were measured on
-/// compute capability 9.0, and gives the results of these GPUs. The two exponentials also differ
-/// from each other.
+/// sequences are cut into chunks of time, by a rule that depends on the shape alone
+/// ([`ScanForwardOptions::chunks`], [`ScanBackwardOptions::chunks`]): the first state of a chunk is
+/// computed from the ends of the chunks before it. So results do not depend on the number of
+/// blocks, and on one device they have the same bits from run to run. [`Exponential::Exact`] gives
+/// these bits on every device, the emulator included. [`Exponential::Fast`] computes decays,
+/// softplus and gate with the GPU's own instructions, whose last bits NVIDIA does not define: they
+/// may differ between generations of GPUs. The emulator has the bits that were measured on compute
+/// capability 9.0, and gives the results of these GPUs. The two exponentials also differ from each
+/// other.
 ///
 /// ```
 /// use linrec::device::{Device, Exponential, ScanCoupling, ScanInputs, ScanShape, SelectiveScan};
@@ -96,39 +99,39 @@ use kernels::Kernels;
 #[derive(Debug, Clone)]
 pub struct SelectiveScan<S> {
     device: Device,
-    kernels: Kernels<S>,
-    /// What calls compute on their way. A clone shares them.
+    kernels: ScanKernels<S>,
+    /// Intermediate results of calls. A clone shares them.
     workspaces: Arc<Pool<f32>>,
 }
 
 impl<S: Storage<Accum = f32>> SelectiveScan<S> {
-    /// The selective scan with one of two exponentials. Kernels are loaded when they are first
-    /// needed; a clone shares what is loaded.
+    /// Makes the selective scan with one of two exponentials. Each kernel is loaded at its first
+    /// call; a clone shares the loaded kernels.
     pub fn new(device: &Device, exponential: Exponential) -> SelectiveScan<S> {
         SelectiveScan {
             device: device.clone(),
-            kernels: Kernels::new(exponential),
+            kernels: ScanKernels::new(exponential),
             workspaces: Arc::default(),
         }
     }
 
-    /// The device that it computes on.
+    /// Returns the device that it computes on.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Which exponential it computes with.
+    /// Returns the exponential that it computes with.
     pub fn exponential(&self) -> Exponential {
         self.kernels.exponential()
     }
 
-    /// An array of a call's own, of this length.
-    fn room(&self, len: usize, stream: Option<&Stream>) -> Result<Room<'_, f32>, Error> {
+    /// Returns a scratch array of this length.
+    fn scratch(&self, len: usize, stream: Option<&Stream>) -> Result<Scratch<'_, f32>, Error> {
         let contents = Contents { name: "workspace", zeros: false };
-        self.workspaces.room(&self.device, stream, contents, len)
+        self.workspaces.scratch(&self.device, stream, contents, len)
     }
 
-    /// Bits of the kernels' argument `flags`.
+    /// Returns the bits of the kernels' argument `flags` that both passes have.
     fn flags(inputs: &ScanInputs<S>) -> i32 {
         const SOFTPLUS: i32 = 1;
         const VARYING_B: i32 = 2;
@@ -139,6 +142,32 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             (inputs.c.varies(), VARYING_C),
         ];
         flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag).sum()
+    }
+
+    /// Checks that a grid has the blocks of a launch, and a block its shared memory.
+    fn check_launch(
+        &self,
+        operation: &str,
+        shape: ScanShape,
+        blocks: usize,
+        shared_bytes: usize,
+    ) -> Result<(), Error> {
+        let ScanShape { batch, channels, states, .. } = shape;
+        let limits = self.device.attributes();
+        let ([most, ..], most_bytes) = (limits.max_grid, limits.shared_bytes_opt_in);
+        if blocks > most as usize {
+            return Err(self.refused(format!(
+                "{operation}: {channels} channels of {batch} batches take {blocks} blocks, \
+                 and a grid has {most} at most; compute them in parts"
+            )));
+        }
+        if shared_bytes > most_bytes as usize {
+            return Err(self.refused(format!(
+                "{operation}: {states} states take {shared_bytes} bytes of shared memory, \
+                 and a block has {most_bytes} at most"
+            )));
+        }
+        Ok(())
     }
 
     fn refused(&self, message: String) -> Error {

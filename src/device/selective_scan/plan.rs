@@ -1,66 +1,68 @@
-//! How the backward pass cuts up a shape.
+//! The plan of the backward pass: how it cuts a shape into blocks, and sequences into chunks.
 
 use super::{Exponential, ScanShape};
 
-/// Multiprocessors: an H200's. They are not asked of the device, so that results are the same on
-/// all.
+/// The number of multiprocessors of an H200. The device is not asked, so that results are the same
+/// on every device.
 pub(super) const MULTIPROCESSORS: usize = 132;
-/// Steps of a tile, between two checkpoints.
+/// The steps of a tile, between two checkpoints.
 const TILE: usize = ScanShape::CHECKPOINT_STEPS;
-/// Lanes that share a channel.
+/// The lanes that share a channel.
 pub(super) const LANES: usize = 8;
-/// Channels that a warp takes at a time: a quad.
+/// The channels that a warp takes at a time: a quad.
 const QUAD: usize = 32 / LANES;
-/// Warps of a block and quads of each: the first of these that shared memory has room for.
+/// The warps of a block and the quads of each. The first pair that shared memory has space for is
+/// taken.
 const BLOCKS: [(usize, usize); 6] = [(8, 4), (8, 2), (8, 1), (4, 1), (2, 1), (1, 1)];
-/// What a block may have of shared memory: from compute capability 9.0 on.
+/// The most shared memory of a block, from compute capability 9.0 on.
 const SHARED_BYTES: usize = 227 << 10;
-/// The time of a cut: the first pass over the chunks, as a part of the second, and that of so many
-/// tiles for each pass.
+/// The time of a cut: the first pass over the chunks takes this part of the second pass, and each
+/// pass takes the time of this number of tiles more.
 const FIRST_PASS: f64 = 0.3;
 const PASS_TILES: usize = 16;
-/// Tiles of a chunk, at least.
+/// The fewest tiles of a chunk.
 const LEAST_TILES: usize = 32;
 
-/// What the kernels of `selective_scan_bwd_plain.cu` take: the states, warps of a block and quads
-/// of each, and the longest row. Places in the rows of a block are counted in bytes, in 32 bits.
+/// The limits of the kernels of `selective_scan_bwd_plain.cu`: the states, the warps of a block and
+/// the quads of each, and the longest row. Offsets in the rows of a block are 32-bit numbers of
+/// bytes.
 const PLAIN_STATES: [usize; 2] = [8, 16];
 const PLAIN_BLOCKS: (usize, usize) = (4, 4);
 const PLAIN_LONGEST: usize = 1 << 22;
-/// The time of a block of theirs that is on a multiprocessor alone, as a part of that of as many as
-/// fit.
+/// The time of one of these blocks that has a multiprocessor to itself, as a part of the time of as
+/// many as fit.
 const PLAIN_ALONE: f64 = 0.7;
 
-/// How a shape is cut up.
+/// The plan for a shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// Whether the kernels of `selective_scan_bwd_plain.cu` take the shape, where options and
-    /// arrays allow it. The others take it, too, and give the same bits.
+pub(super) struct BackwardPlan {
+    /// True if the kernels of `selective_scan_bwd_plain.cu` take the shape, if options and arrays
+    /// allow it. The other kernels take it, too, and give the same bits.
     pub(super) plain: bool,
-    /// States of a channel that a lane walks at once.
+    /// The states of a channel that a lane walks at once.
     pub(super) lane_states: usize,
-    /// How many times the states of all lanes are needed.
+    /// The number of passes over all lanes that the states take.
     pub(super) passes: usize,
     pub(super) warps: usize,
     pub(super) quads: usize,
-    /// Blocks side by side in the channels of a group.
+    /// The number of blocks for the channels of a group.
     pub(super) parts: usize,
-    /// Blocks of a chunk, over all groups and batches.
+    /// The number of blocks of a chunk, over all groups and batches.
     pub(super) blocks: usize,
     pub(super) tiles: usize,
     pub(super) chunk_tiles: usize,
     pub(super) chunks: usize,
 }
 
-impl Plan {
-    pub(super) fn new(shape: ScanShape, varying: bool, exponential: Exponential) -> Plan {
+impl BackwardPlan {
+    pub(super) fn new(shape: ScanShape, varying: bool, exponential: Exponential) -> BackwardPlan {
         // With exact exponentials, kernels are shipped for 2 only.
         let few = shape.states <= LANES && exponential == Exponential::Fast;
         let lane_states = if few { 1 } else { 2 };
         let passes = shape.states.div_ceil(LANES * lane_states);
         let channels = shape.channels / shape.groups;
         let tiles = shape.seq_len.div_ceil(TILE);
-        let mut plan = Plan {
+        let mut plan = BackwardPlan {
             plain: false,
             lane_states,
             passes,
@@ -93,13 +95,13 @@ impl Plan {
         cuts.fold(plan, |best, cut| if cut.time() < best.time() { cut } else { best })
     }
 
-    /// Cut into so many chunks at most.
-    pub(super) fn cut(self, most: usize) -> Plan {
+    /// Returns the plan with sequences cut into at most `most` chunks.
+    pub(super) fn cut(self, most: usize) -> BackwardPlan {
         let chunk_tiles = self.tiles.div_ceil(most.max(1)).max(1);
-        Plan { chunk_tiles, chunks: self.tiles.div_ceil(chunk_tiles).max(1), ..self }
+        BackwardPlan { chunk_tiles, chunks: self.tiles.div_ceil(chunk_tiles).max(1), ..self }
     }
 
-    /// In whole rounds of blocks, by the time that they take.
+    /// Returns an estimate of the time, in whole rounds of blocks.
     fn time(self) -> f64 {
         let (at_once, alone) =
             if self.plain { (self.plain_at_once(), PLAIN_ALONE) } else { (1, 1.0) };
@@ -108,14 +110,14 @@ impl Plan {
         rounds * (self.chunk_tiles + PASS_TILES) as f64
     }
 
-    /// Blocks of `selective_scan_bwd_plain` that are on a multiprocessor at once.
+    /// Returns the blocks of `selective_scan_bwd_plain` that a multiprocessor holds at once.
     fn plain_at_once(self) -> usize {
         if self.lane_states == 1 { 3 } else { 2 }
     }
 
-    /// Dynamic shared memory of a block, part by part as in `Shared` of the kernel's source.
+    /// Returns the dynamic shared memory of a block, part by part as in the kernel's `Shared`.
     pub(super) fn shared_bytes(self, varying: bool) -> usize {
-        let Plan { lane_states, passes, warps, quads, .. } = self;
+        let BackwardPlan { lane_states, passes, warps, quads, .. } = self;
         let (states, threads) = (LANES * lane_states, 32 * warps);
         let numbers = |count: usize| 4 * count;
         let rows = numbers(4 * 2 * states * TILE);
@@ -130,10 +132,10 @@ impl Plan {
         rows + warps * warp + sums + channels + kept + across_blocks
     }
 
-    /// Dynamic shared memory of a block of `selective_scan_bwd_plain.cu`, part by part as in its
-    /// `Shared` and `AllShared`: for the first pass over chunks, and for the gradients.
+    /// Returns the dynamic shared memory of a block of `selective_scan_bwd_plain.cu`, part by part
+    /// as in its `Shared` and `AllShared`: for the first pass over chunks, and for the gradients.
     pub(super) fn plain_shared_bytes(self) -> [usize; 2] {
-        let Plan { lane_states, warps, quads, .. } = self;
+        let BackwardPlan { lane_states, warps, quads, .. } = self;
         let states = LANES * lane_states;
         let numbers = |count: usize| 4 * count;
         let block = numbers(4 * 2 * states * TILE) + numbers(2 * QUAD * quads * warps);
@@ -143,8 +145,8 @@ impl Plan {
         [block + warps * ends, block + warps * (ends + kept) + sums]
     }
 
-    /// Numbers of the workspace: sums for `B` and `C`, sums for all else, and what each chunk
-    /// passes back.
+    /// Returns the lengths of the parts of the workspace: sums for `B` and `C`, sums for everything
+    /// else, and the gradients that each chunk passes back.
     pub(super) fn workspace(self, shape: ScanShape, varying: bool) -> Option<[usize; 3]> {
         let product = |factors: &[usize]| {
             factors.iter().try_fold(1_usize, |product, &size| product.checked_mul(size))
@@ -156,13 +158,13 @@ impl Plan {
         let slots = product(&[shape.batch, self.chunks])?;
         let each = states.checked_mul(3)?.checked_add(shape.channels.checked_mul(2)?)?;
         let ends = if self.chunks > 1 { product(&[2, slots, states])? } else { 0 };
-        // What a chunk passes back is read in pairs.
+        // The kernels read these gradients in pairs.
         Some([rows, product(&[slots, each])?.checked_next_multiple_of(4)?, ends])
     }
 }
 
-/// How many rounds so many blocks take, where each multiprocessor has `at_once` of them: a block
-/// that has one for itself takes `alone` of a round.
+/// Returns the number of rounds that blocks take if each multiprocessor holds `at_once` of them. A
+/// block that has a multiprocessor to itself takes `alone` of a round.
 pub(super) fn rounds(blocks: usize, at_once: usize, alone: f64) -> f64 {
     let round = at_once * MULTIPROCESSORS;
     let rest = match blocks % round {
@@ -175,11 +177,11 @@ pub(super) fn rounds(blocks: usize, at_once: usize, alone: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exponential, Plan, ScanShape};
+    use super::{BackwardPlan, Exponential, ScanShape};
 
-    fn plan(batch: usize, channels: usize, seq_len: usize) -> (Plan, ScanShape) {
+    fn plan(batch: usize, channels: usize, seq_len: usize) -> (BackwardPlan, ScanShape) {
         let shape = ScanShape { batch, channels, seq_len, states: 16, groups: 1 };
-        (Plan::new(shape, true, Exponential::Fast), shape)
+        (BackwardPlan::new(shape, true, Exponential::Fast), shape)
     }
 
     #[test]
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_shapes_are_those_of_whole_blocks() {
+    fn plain_kernels_take_shapes_of_whole_blocks() {
         for (channels, seq_len, plain) in [
             (2048, 4096, true),
             (1536, 4096, true),
@@ -228,7 +230,7 @@ mod tests {
             [(8, 32, true), (16, 32, true), (16, 64, false), (15, 1, false)]
         {
             let shape = ScanShape { states, groups, ..shape };
-            assert_eq!(Plan::new(shape, true, Exponential::Fast).plain, plain, "{shape:?}");
+            assert_eq!(BackwardPlan::new(shape, true, Exponential::Fast).plain, plain, "{shape:?}");
         }
     }
 }

@@ -1,20 +1,21 @@
 //! Shapes, and the check that buffers have them.
 
 use crate::Error;
-use crate::device::Buffer;
+use crate::device::{Buffer, Launch};
 
 /// The sizes of a selective scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ScanShape {
-    /// How many batches there are.
+    /// The number of batches.
     pub batch: usize,
-    /// Channels of each.
+    /// The number of channels of each batch.
     pub channels: usize,
-    /// Steps of each channel.
+    /// The number of steps of each channel.
     pub seq_len: usize,
-    /// States of each channel, 1 to 256.
+    /// The number of states of each channel, 1 to 256.
     pub states: usize,
-    /// Groups of neighbouring channels that share `B` and `C`; they divide the channels.
+    /// The number of groups of neighbouring channels that share `B` and `C`; it divides the number
+    /// of channels.
     pub groups: usize,
 }
 
@@ -52,25 +53,31 @@ impl ScanShape {
         vec![self.batch, self.seq_len]
     }
 
-    /// `[batch, ceil(seq_len / 8), channels, states]`: what a forward pass leaves for the backward
-    /// pass.
+    /// `[batch, ceil(seq_len / 8), channels, states]`: the states that a forward pass writes for
+    /// the backward pass.
     pub(super) fn checkpoints(self) -> Vec<usize> {
         let chunks = self.seq_len.div_ceil(ScanShape::CHECKPOINT_STEPS);
         vec![self.batch, chunks, self.channels, self.states]
     }
 
-    /// How many steps there are between the states that a forward pass leaves for the backward
-    /// pass.
+    /// The number of steps between the states that a forward pass writes for the backward pass.
     pub const CHECKPOINT_STEPS: usize = 8;
 
-    /// How many elements the buffer for
-    /// [`ScanForwardOptions::checkpoints`](super::ScanForwardOptions::checkpoints) has; `None` if
-    /// no number holds it.
+    /// Returns the number of elements of
+    /// [`ScanForwardOptions::checkpoints`](super::ScanForwardOptions::checkpoints); `None` if it is
+    /// too large for a `usize`.
     pub fn checkpoints_len(self) -> Option<usize> {
         product(&self.checkpoints())
     }
 
-    /// An error unless kernels take these sizes.
+    /// Passes the sizes to a kernel.
+    pub(super) fn pass_to(self, launch: Launch<'_>) -> Launch<'_> {
+        let sizes = [self.batch, self.channels, self.groups, self.states];
+        let launch = sizes.into_iter().fold(launch, |launch, size| launch.arg(size as i32));
+        launch.arg(self.seq_len as i64)
+    }
+
+    /// Checks that kernels take these sizes.
     pub(super) fn check(self, operation: &'static str) -> Result<(), Error> {
         let refuse = |what: String| {
             Err(Error::Unsupported {
@@ -91,7 +98,17 @@ impl ScanShape {
     }
 }
 
-/// An error unless a buffer has as many elements as its shape.
+/// Checks that a buffer, if it is given, has the number of elements of its shape.
+pub(super) fn check_optional<T>(
+    operation: &'static str,
+    name: &'static str,
+    buffer: Option<&Buffer<T>>,
+    shape: Vec<usize>,
+) -> Result<(), Error> {
+    buffer.map_or(Ok(()), |buffer| check(operation, name, buffer, shape))
+}
+
+/// Checks that a buffer has the number of elements of its shape.
 pub(super) fn check<T>(
     operation: &'static str,
     name: &'static str,

@@ -1,8 +1,10 @@
-//! The families of kernels: what tells one from the others, and the one list of them.
+//! The families of kernels, and the only list of them.
 //!
-//! A family is a source, `linrec_NAME.cu`, with everything that can be chosen when it is compiled
-//! and launched. Its file here says all that the rest of the library, its tests and the tuner ask
-//! of it; nothing outside of this folder knows a family by its name.
+//! A family is a source, `linrec_NAME.cu`, with all options of its compilation and launch. Each
+//! family has a file here, with a configuration that implements [`Family`]: the spelling, the
+//! entries, the launch and the limits. The rest of the library, its tests and the tuner use this
+//! trait through [`KernelChoice`]; nothing outside of this folder names a family.
+//! `tests/suite/spelling.rs` and `tests/suite/additions.rs` test the list as a whole.
 
 mod once;
 mod pipe;
@@ -29,87 +31,88 @@ use super::{ElementType, Geometry, Pass};
 use crate::Direction;
 use spelling::Parts;
 
-/// One configuration of a family's kernel; what has no `self` is about the family.
+/// One configuration of a family's kernel. Functions without `self` are about the family.
 trait Family: fmt::Debug {
-    /// The family's name: `linrec_NAME.cu` is its source, `linrec_NAME_fwd` and `linrec_NAME_bwd`
-    /// are its kernels.
+    /// Returns the family's name: `linrec_NAME.cu` is its source, `linrec_NAME_fwd` and
+    /// `linrec_NAME_bwd` are its kernels.
     fn name() -> &'static str
     where
         Self: Sized;
 
-    /// The configuration that is spelled with these sizes and options; whatever is left over is
-    /// refused.
+    /// Returns the configuration with these sizes and options; parts that are not taken are an
+    /// error.
     fn parse(parts: &mut Parts) -> Option<Self>
     where
         Self: Sized;
 
-    /// The configuration whose [`arguments`](Family::arguments) for a pass these are, in either
-    /// direction. What is no matter of compilation is as in the default.
+    /// Returns the configuration with these [`arguments`](Family::arguments) for a pass, in either
+    /// direction. Options of the launch have their defaults.
     fn from_arguments(pass: Pass, arguments: &[&str]) -> Option<Self>
     where
         Self: Sized;
 
-    /// Every configuration that a tuner may try, in a fixed order.
+    /// Returns every configuration that a tuner may try, in a fixed order.
     fn candidates(element: ElementType) -> Vec<Self>
     where
         Self: Sized;
 
-    /// What follows the name in the spelling, with all sizes and those options that are not the
-    /// usual ones.
+    /// Returns the spelling after the name, with all sizes and the options that differ from their
+    /// defaults.
     fn spelled(&self) -> String;
 
-    /// What follows the name in the name of the PTX file: what is compiled, and not how it is
-    /// launched.
+    /// Returns the name of the PTX file after the family's name: the options of the compilation,
+    /// without the options of the launch.
     fn compiled(&self) -> String {
         format!("-{}", self.spelled().replace(':', "-"))
     }
 
-    /// The template arguments after the element type.
+    /// Returns the template arguments after the element type.
     fn arguments(&self, pass: Pass, direction: Direction) -> Vec<String>;
 
-    /// Whether the direction is the kernels' last argument, and no matter of the template.
+    /// Returns whether the direction is the kernels' last argument, and not a template argument.
     fn takes_direction(&self) -> bool {
         true
     }
 
-    /// Whether its last arguments are mailboxes, by which sequences go on on other devices.
+    /// Returns whether its last arguments are mailboxes, by which sequences continue on other
+    /// devices.
     fn takes_mail(&self) -> bool {
         false
     }
 
-    /// The computations that there are kernels for.
+    /// Returns the passes that have kernels.
     fn passes(&self) -> &'static [Pass] {
         &Pass::ALL
     }
 
-    /// The launch over `num_seqs` sequences of `seq_len` elements.
+    /// Returns the launch over `num_seqs` sequences of `seq_len` elements.
     fn geometry(&self, element: ElementType, pass: Pass, num_seqs: u64, seq_len: u64) -> Geometry;
 
-    /// The longest sequence that it takes; `None` if it takes any.
+    /// Returns the length of the longest sequence that it takes; `None` if it takes any.
     fn max_len(&self, _element: ElementType) -> Option<u64> {
         None
     }
 
-    /// What a sequence's length has to be a multiple of.
+    /// Returns the number that the length of a sequence must be a multiple of.
     fn multiple_of(&self, _element: ElementType) -> u64 {
         1
     }
 
-    /// Steps that are computed at a time; `None` if one after the other.
+    /// Returns the number of steps that are computed at a time; `None` if one after the other.
     fn tile(&self, element: ElementType) -> Option<u64>;
 
-    /// Whether a tuner should measure it at a length that it takes: it is not the same launch as a
-    /// smaller one, and neither far too large nor far too small.
+    /// Returns whether a tuner should measure it at a length that it takes: the launch differs from
+    /// that of a smaller configuration, and is neither far too large nor far too small.
     fn is_worth(&self, element: ElementType, seq_len: u64) -> bool;
 }
 
-/// The public enum over the families, and what has to name each of them.
+/// The public enum over the families, and the functions that name each of them.
 macro_rules! families {
     ($($(#[$doc:meta])* $variant:ident($config:ident),)*) => {
-        /// A kernel that computes the recurrence, with everything that can be chosen about it.
+        /// A kernel that computes the recurrence, with all its options.
         ///
-        /// It is written, and read again, as the [module](crate::kernels) says: `pipe:8x64:0`. The
-        /// order is that of the families, and within one that of sizes.
+        /// It is written and read as `pipe:8x64:0`: see the [module](crate::kernels). The order is
+        /// by family, and within a family by sizes.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum KernelChoice {
@@ -122,24 +125,24 @@ macro_rules! families {
             }
         })*
 
-        /// How many families there are.
+        /// The number of families.
         const COUNT: usize = [$(stringify!($variant)),*].len();
 
         impl KernelChoice {
-            /// The names of all families, the reference first.
+            /// Returns the names of all families, the reference first.
             pub fn families() -> [&'static str; COUNT] {
                 [$($config::name()),*]
             }
 
-            /// Its family's name.
+            /// Returns its family's name.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(KernelChoice::$variant(_) => $config::name(),)*
                 }
             }
 
-            /// Every configuration of a family that a tuner may try, in a fixed order; none of a
-            /// family that there is not.
+            /// Returns every configuration of a family that a tuner may try, in a fixed order; none
+            /// for an unknown family.
             pub fn candidates(family: &str, element: ElementType) -> Vec<KernelChoice> {
                 match family {
                     $(name if name == $config::name() => {
@@ -181,7 +184,7 @@ families! {
     Ref(RefConfig),
     /// `linrec_tile.cu`: one block per sequence, which must fit into its registers. `tile:4x256:0`
     /// has the elements of a thread, the threads of a block and the number of the [`Memcode`]; an
-    /// early stage, `tile:4x256:0:2`, also that of the [`Algocode`].
+    /// early stage, `tile:4x256:0:2`, also has the number of the [`Algocode`].
     Tile(TileConfig),
     /// `linrec_pipe.cu`: one block per sequence, tile by tile. `pipe:8x64:0` as for tile.
     Pipe(PipeConfig),
@@ -195,11 +198,11 @@ families! {
     Wide(WideConfig),
     /// `linrec_waves.cu`: all blocks share each sequence, wave by wave. `waves:4x288` has the
     /// vectors of a thread and the threads of a block that compute, with `:a4` for tiles that are
-    /// told so many waves ahead, `:f2` for so many more in flight, and `:w` for rows of whole
+    /// published four waves ahead, `:f2` for two more tiles in flight, and `:w` for rows of whole
     /// vectors.
     Waves(WavesConfig),
-    /// `linrec_once.cu`: a block for each tile, and all at once. `once:4x512` has the vectors of a
-    /// thread and the threads of a block, with `:w` for rows of whole vectors.
+    /// `linrec_once.cu`: a block for each tile, all of which run at once. `once:4x512` has the
+    /// vectors of a thread and the threads of a block, with `:w` for rows of whole vectors.
     Once(OnceConfig),
 }
 
@@ -210,59 +213,61 @@ impl Default for KernelChoice {
     }
 }
 
-/// What is asked of a choice, whatever its family.
+/// The properties of a choice, whatever its family.
 impl KernelChoice {
     /// The longest sequence that the kernel takes; `None` if it takes any.
     pub fn max_len(&self, element: ElementType) -> Option<u64> {
         self.family().max_len(element)
     }
 
-    /// What a sequence's length has to be a multiple of: 1, but for rows of whole vectors. Where it
-    /// is not 1, arrays have to begin at a multiple of 16 bytes.
+    /// Returns the number that the length of a sequence must be a multiple of: 1, except for rows
+    /// of whole vectors. If it is not 1, arrays must begin at a multiple of 16 bytes.
     pub fn multiple_of(&self, element: ElementType) -> u64 {
         self.family().multiple_of(element)
     }
 
-    /// How many steps of a sequence are computed at a time, and combined with what came before;
-    /// `None` if one after the other, with one rounding a step.
+    /// Returns the number of steps of a sequence that are computed at a time and then combined with
+    /// the state before them; `None` if steps are computed one after the other, with one rounding
+    /// each.
     pub fn tile(&self, element: ElementType) -> Option<u64> {
         self.family().tile(element)
     }
 
-    /// Whether it takes sequences of a length.
+    /// Returns whether it takes sequences of a length.
     pub fn takes(&self, element: ElementType, seq_len: u64) -> bool {
         let fits = self.max_len(element).is_none_or(|most| seq_len <= most);
         fits && seq_len.is_multiple_of(self.multiple_of(element))
     }
 
-    /// Whether a tuner should measure it at a length: it takes such sequences, is not the same
-    /// launch as a smaller one, and neither far too large nor far too small.
+    /// Returns whether a tuner should measure it at a length: it takes such sequences, the launch
+    /// differs from that of a smaller configuration, and is neither far too large nor far too
+    /// small.
     pub fn is_worth(&self, element: ElementType, seq_len: u64) -> bool {
         self.takes(element, seq_len) && self.family().is_worth(element, seq_len)
     }
 
-    /// The computations that it has: both, but for the early stages of a scan.
+    /// Returns its passes: both, except for the early stages of a scan.
     pub fn passes(&self) -> &'static [Pass] {
         self.family().passes()
     }
 
-    /// Whether the direction is the kernels' last argument, 0 or 1, and no matter of the entry.
+    /// Returns whether the direction is the kernels' last argument, 0 or 1, and not a part of the
+    /// entry.
     pub fn takes_direction(&self) -> bool {
         self.family().takes_direction()
     }
 
-    /// Whether the kernels' last arguments are the mailboxes by which a state comes from another
-    /// device and goes on to the next one, `from` and `to`, either of which may be null, and a
-    /// 32-bit epoch.
+    /// Returns whether the kernels' last arguments are two mailboxes and a 32-bit epoch. By `from`
+    /// a state comes from another device, by `to` it goes to the next one; either may be null.
     pub fn takes_mail(&self) -> bool {
         self.family().takes_mail()
     }
 
-    /// The launch of a pass over `num_seqs` sequences of `seq_len` elements of `element`; of no
-    /// blocks if there are no sequences.
+    /// Returns the launch of a pass over `num_seqs` sequences of `seq_len` elements of `element`;
+    /// it has no blocks if there are no sequences.
     ///
-    /// What no launch can be, a block of zero threads say, is passed on as it is: the launch
-    /// refuses it.
+    /// An impossible size, such as a block of zero threads, is returned as it is: the launch is
+    /// then an error.
     pub fn geometry(
         &self,
         element: ElementType,
@@ -273,12 +278,12 @@ impl KernelChoice {
         self.family().geometry(element, pass, num_seqs, seq_len)
     }
 
-    /// The template arguments of its entries after the element type.
+    /// Returns the template arguments of its entries after the element type.
     pub(super) fn arguments(&self, pass: Pass, direction: Direction) -> Vec<String> {
         self.family().arguments(pass, direction)
     }
 
-    /// The kernel of a family with these template arguments after the element type.
+    /// Returns the kernel of a family with these template arguments after the element type.
     pub(super) fn of_arguments(
         family: &str,
         pass: Pass,
@@ -287,8 +292,8 @@ impl KernelChoice {
         KernelChoice::from_arguments(family, pass, arguments)
     }
 
-    /// The name of the file in `kernels/ptx`, without its ending, if the kernel is shipped: its
-    /// spelling with dashes, as far as it is a matter of compilation, and the element type.
+    /// Returns the name of its module in the archives of `kernels/ptx`, if the kernel is shipped:
+    /// the options of its compilation, with dashes, and the element type.
     ///
     /// ```
     /// use linrec::kernels::{ElementType, KernelChoice};
@@ -303,15 +308,15 @@ impl KernelChoice {
     }
 }
 
-/// The spelling: see the [module](crate::kernels).
+/// Writes the spelling: see the [module](crate::kernels).
 impl fmt::Display for KernelChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}:{}", self.name(), self.family().spelled()))
     }
 }
 
-/// Reads what [`Display`](fmt::Display) writes; sizes and options that are left out are the usual
-/// ones.
+/// Reads what [`Display`](fmt::Display) writes; sizes and options that are left out have their
+/// defaults.
 impl std::str::FromStr for KernelChoice {
     type Err = crate::Error;
 
@@ -337,18 +342,18 @@ impl std::str::FromStr for KernelChoice {
     }
 }
 
-/// Elements of so many 16-byte vectors.
+/// Returns the number of elements of `vectors` 16-byte vectors.
 fn elements(element: ElementType, vectors: u32) -> u64 {
     u64::from(vectors) * 16 / element.bytes() as u64
 }
 
-/// Whether rows consist of whole vectors: both, but for an element of 16 bytes, which is a vector
-/// of its own.
+/// Returns the values of the option for rows of whole vectors: both, except for an element of 16
+/// bytes, which is a vector itself.
 fn wholes(element: ElementType) -> &'static [bool] {
     if element.bytes() < 16 { &[false, true] } else { &[false] }
 }
 
-/// `true` or `false`, as a template argument has it.
+/// Reads a template argument that is `true` or `false`.
 fn truth(text: &str) -> Option<bool> {
     text.parse().ok()
 }

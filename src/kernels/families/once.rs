@@ -1,19 +1,18 @@
-//! `linrec_once.cu`: a block for each tile of a sequence, and all at once.
+//! `linrec_once.cu`: a block for each tile of a sequence, all of which run at once.
 
 use super::spelling::{Parts, number};
 use super::{Family, elements, truth, waves, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass, SharedOut};
 
-/// What is chosen when `linrec_once.cu` is compiled; as `once:4x512`, and `once:4x512:w` for whole
-/// vectors.
+/// The options of `linrec_once.cu`, written as `once:4x512`, or `once:4x512:w` for whole vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OnceConfig {
-    /// 16-byte vectors that a thread holds of each array.
+    /// The 16-byte vectors of each array that a thread holds.
     pub vectors: u32,
-    /// Threads in a block: a multiple of 32 up to 1024.
+    /// The threads of a block: a multiple of 32 up to 1024.
     pub threads: u32,
-    /// Whether all sequences consist of whole vectors and begin at multiples of 16 bytes.
+    /// True if all sequences consist of whole vectors and begin at multiples of 16 bytes.
     pub whole: bool,
 }
 
@@ -28,8 +27,8 @@ impl Default for OnceConfig {
     }
 }
 
-/// Tiles are no longer than gives so many of them, as far as there are warps: about one for each SM
-/// of the largest GPUs.
+/// The number of tiles that sequences are cut into, if that takes at least a warp per tile: about
+/// one for each SM of the largest GPUs.
 const TILES: u64 = 128;
 
 impl Family for OnceConfig {
@@ -83,11 +82,11 @@ impl Family for OnceConfig {
         Geometry { blocks, threads: self.threads, shared_bytes: 0, shared_out }
     }
 
-    /// A warp reads a group of tiles, and one more of them a part of the tile's own.
+    /// A warp reads one group of tiles, so a block has a group for each of its warps.
     fn max_len(&self, element: ElementType) -> Option<u64> {
         let tiles = waves::GROUP * u64::from(self.threads / 32);
         let tile = u64::from(self.threads).saturating_mul(elements(element, self.vectors));
-        // A sequence that begins anywhere may reach into a vector more.
+        // A sequence that begins anywhere may reach into one more vector.
         let skew = if self.whole { 0 } else { elements(element, 1) - 1 };
         Some(tiles.saturating_mul(tile).saturating_sub(skew))
     }
@@ -101,7 +100,7 @@ impl Family for OnceConfig {
     }
 
     fn is_worth(&self, element: ElementType, seq_len: u64) -> bool {
-        // A sequence that a warp holds is that warp's.
+        // A shorter sequence fits into one warp.
         32 * elements(element, self.vectors) < seq_len
     }
 }

@@ -7,10 +7,10 @@ use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 
 tiled_family! {
-    /// What is chosen when `linrec_pipe.cu` is compiled; as `pipe:8x64:0`, and `pipe:8x64:0:2` for
-    /// an early stage.
+    /// The options of `linrec_pipe.cu`, written as `pipe:8x64:0`, or `pipe:8x64:0:2` for an early
+    /// stage.
     PipeConfig is "pipe",
-    /// 8 elements for each of up to 64 threads, read by each thread, and the whole scan.
+    /// 8 elements for each of up to 64 threads, which each thread reads itself, and the whole scan.
     usually 8 x 64,
     up to |_| None
 }

@@ -5,10 +5,10 @@ use super::{Family, truth};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 
-/// What is chosen when the reference kernel is launched; as `ref:64`.
+/// The options of the reference kernel's launch, written as `ref:64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RefConfig {
-    /// Threads in a block.
+    /// The threads of a block.
     pub threads: u32,
 }
 

@@ -5,17 +5,17 @@ use super::{Family, elements, truth, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 
-/// What is chosen when `linrec_rows.cu` is compiled; as `rows:16x2x32`, and `rows:16x2x32:w` for
-/// whole vectors.
+/// The options of `linrec_rows.cu`, written as `rows:16x2x32`, or `rows:16x2x32:w` for whole
+/// vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowsConfig {
-    /// Lanes of a warp that share a sequence: 1, 2, 4, 8, 16 or 32.
+    /// The lanes of a warp that share a sequence: 1, 2, 4, 8, 16 or 32.
     pub lanes: u32,
-    /// 16-byte vectors that a lane holds of each array, blocked: one after the other in memory.
+    /// The 16-byte vectors of each array that a lane holds, blocked: consecutive in memory.
     pub vectors: u32,
-    /// Threads in a block: a multiple of 32 up to 1024.
+    /// The threads of a block: a multiple of 32 up to 1024.
     pub threads: u32,
-    /// Whether all sequences consist of whole vectors and begin at multiples of 16 bytes.
+    /// True if all sequences consist of whole vectors and begin at multiples of 16 bytes.
     pub whole: bool,
 }
 
@@ -23,7 +23,7 @@ impl RowsConfig {
     /// 16 lanes with two vectors each: sequences of up to 128 f32, which may begin anywhere.
     pub const DEFAULT: RowsConfig = RowsConfig { lanes: 16, vectors: 2, threads: 32, whole: false };
 
-    /// The longest sequence.
+    /// Returns the length of the longest sequence.
     pub fn max_len(&self, element: ElementType) -> u64 {
         u64::from(self.lanes) * elements(element, self.vectors)
     }
@@ -64,7 +64,7 @@ impl Family for RowsConfig {
                 }
             }
         }
-        // What holds less than the shortest sequences of the tables is left out.
+        // Configurations for less than the shortest sequences of the tables are left out.
         configs.retain(|config| config.max_len(element) >= 16);
         configs
     }
@@ -104,7 +104,7 @@ impl Family for RowsConfig {
     }
 
     fn is_worth(&self, element: ElementType, seq_len: u64) -> bool {
-        // More than a few times too large, and most lanes have nothing to do.
+        // If it is more than a few times too large, most lanes have nothing to do.
         RowsConfig::max_len(self, element) < seq_len.saturating_mul(4)
     }
 }

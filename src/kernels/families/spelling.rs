@@ -1,9 +1,9 @@
-//! How a kernel is spelled after its family's name: sizes, then options.
+//! The spelling of a kernel after its family's name: sizes, then options.
 
 use std::collections::VecDeque;
 
-/// What follows the name and its colon: sizes with an `x` between them, and options with a colon
-/// before each.
+/// The parts of a spelling after the name and its colon: sizes with an `x` between them, and
+/// options with a colon before each.
 #[derive(Debug, Default)]
 pub(super) struct Parts<'a> {
     sizes: Vec<u32>,
@@ -11,7 +11,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of `8x64:1`; none of nothing.
+    /// Reads the parts of `8x64:1`; no text has no parts.
     pub(super) fn read(text: Option<&'a str>) -> Option<Parts<'a>> {
         let Some(text) = text else { return Some(Parts::default()) };
         let mut parts = text.split(':');
@@ -19,7 +19,7 @@ impl<'a> Parts<'a> {
         Some(Parts { sizes, options: parts.collect() })
     }
 
-    /// Takes the sizes: as many as are wanted, the usual ones for those that are left out.
+    /// Takes `N` sizes; those that are left out are the usual ones.
     pub(super) fn sizes<const N: usize>(&mut self, usual: [u32; N]) -> Option<[u32; N]> {
         let mut sizes = usual;
         let given = std::mem::take(&mut self.sizes);
@@ -27,8 +27,8 @@ impl<'a> Parts<'a> {
         Some(sizes)
     }
 
-    /// Takes the next option if it is a number: `Some(None)` if it is none, and `None` if `read`
-    /// does not know it.
+    /// Takes the next option if it is a number. Returns `Some(None)` if it is not a number, and
+    /// `None` if `read` does not know the number.
     pub(super) fn code<T>(&mut self, read: impl Fn(u32) -> Option<T>) -> Option<Option<T>> {
         match self.options.front().and_then(|option| number(option)) {
             Some(code) => {
@@ -39,7 +39,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Takes the next option if it is this letter with a number behind it.
+    /// Takes the next option if it is this letter followed by a number.
     pub(super) fn lettered(&mut self, letter: char) -> Option<u32> {
         let value = self.options.front()?.strip_prefix(letter).and_then(number)?;
         self.options.pop_front();
@@ -55,14 +55,14 @@ impl<'a> Parts<'a> {
         is_next
     }
 
-    /// Whether everything was taken.
+    /// Returns whether all parts were taken.
     pub(super) fn are_used_up(&self) -> bool {
         self.sizes.is_empty() && self.options.is_empty()
     }
 }
 
-/// Digits, as [`Display`](std::fmt::Display) writes them: neither `+8`, which `parse` takes, nor
-/// `08`.
+/// Reads digits, as [`Display`](std::fmt::Display) writes them: neither `+8`, which `parse` takes,
+/// nor `08`.
 pub(super) fn number(text: &str) -> Option<u32> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     let is_shortest = text == "0" || !text.starts_with('0');

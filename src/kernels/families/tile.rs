@@ -7,11 +7,11 @@ use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 
 tiled_family! {
-    /// What is chosen when `linrec_tile.cu` is compiled; as `tile:4x256:0`, and `tile:4x256:0:2`
-    /// for an early stage.
+    /// The options of `linrec_tile.cu`, written as `tile:4x256:0`, or `tile:4x256:0:2` for an early
+    /// stage.
     TileConfig is "tile",
-    /// 4 elements for each of up to 256 threads: a tile of 1024, read by each thread, and the whole
-    /// scan.
+    /// 4 elements for each of up to 256 threads (a tile of 1024), which each thread reads itself,
+    /// and the whole scan.
     usually 4 x 256,
     up to |config| Some(config.max_tile())
 }

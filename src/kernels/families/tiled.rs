@@ -1,25 +1,30 @@
-//! What the kernels of one block per sequence share, whether it is one tile or many.
+//! The options of kernels with one block per sequence: `tile`, for one tile, and `pipe`, for many.
+//!
+//! Both families have the same four options under the same names, so [`Tiled`] implements
+//! everything once, and the macro `tiled_family` makes a public configuration from it. The launch
+//! has as few warps as hold a sequence. The tests at the end of this file try the launch and the
+//! codes; `tests/suite/spelling.rs` tries the spelling.
 
 use std::fmt;
 
 use super::spelling::{Parts, number};
 use crate::kernels::{ElementType, Geometry, Pass};
 
-/// How a tile comes from memory and goes back: the template parameter `kMemcode`, by whose number
-/// it is written.
+/// The way of a tile from memory and back: the template parameter `kMemcode`. It is written as the
+/// number of the parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Memcode {
     /// Blocked: each thread reads and writes its own elements, which are consecutive in memory.
     #[default]
     Direct = 0,
-    /// Striped: consecutive threads move consecutive elements, by way of shared memory.
+    /// Striped: consecutive threads move consecutive elements, through shared memory.
     Shared = 1,
     /// Through shared memory in 16-byte vectors.
     SharedVectors = 2,
 }
 
-/// How far the scan of a tile goes: the template parameter `kAlgocode`, by whose number it is
-/// written.
+/// The last level of the scan of a tile: the template parameter `kAlgocode`. It is written as the
+/// number of the parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Algocode {
     /// Inputs are copied.
@@ -28,7 +33,7 @@ pub enum Algocode {
     Thread = 1,
     /// The threads of a warp are combined.
     Warp = 2,
-    /// The warps of the block are combined, and that is the recurrence.
+    /// The warps of the block are combined, which completes the recurrence.
     #[default]
     Block = 3,
 }
@@ -36,15 +41,15 @@ pub enum Algocode {
 macro_rules! code {
     ($code:ident, $($stage:ident),*) => {
         impl $code {
-            /// All of them, in the order of their numbers.
+            /// All codes, in the order of their numbers.
             pub const ALL: [$code; [$(stringify!($stage)),*].len()] = [$($code::$stage),*];
 
-            /// The number that the template parameter takes.
+            /// Returns the number of the template parameter.
             pub const fn code(self) -> u32 {
                 self as u32
             }
 
-            /// The one with a number, if there is one.
+            /// Returns the code with a number, if there is one.
             pub fn from_code(code: u32) -> Option<$code> {
                 $code::ALL.into_iter().find(|one| one.code() == code)
             }
@@ -61,7 +66,7 @@ macro_rules! code {
 code!(Memcode, Direct, Shared, SharedVectors);
 code!(Algocode, Copy, Thread, Warp, Block);
 
-/// The choices, by whichever family's names.
+/// The options of either family.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tiled {
     pub(super) elems: u32,
@@ -71,7 +76,8 @@ pub(super) struct Tiled {
 }
 
 impl Tiled {
-    /// Elements for each thread and threads; then the memcode, and the algocode.
+    /// Takes the elements of a thread and the threads of a block, then the memcode and the
+    /// algocode.
     pub(super) fn parse(parts: &mut Parts, usual: Tiled) -> Option<Tiled> {
         let [elems, threads] = parts.sizes([usual.elems, usual.threads])?;
         let memcode = parts.code(Memcode::from_code)?;
@@ -121,12 +127,12 @@ impl Tiled {
         }
     }
 
-    /// Elements of the largest tile.
+    /// Returns the number of elements of the largest tile.
     pub(super) const fn max_tile(&self) -> u64 {
         self.elems as u64 * self.threads as u64
     }
 
-    /// As few whole warps as hold a sequence, if the block's threads do.
+    /// Returns the threads of the fewest whole warps that hold a sequence, and at most all threads.
     fn threads_for(&self, seq_len: u64) -> u32 {
         let warps = seq_len.div_ceil(u64::from(self.elems.max(1)) * 32).max(1);
         u32::try_from(32 * warps.min(1 << 20)).unwrap_or(u32::MAX).min(self.threads)
@@ -135,7 +141,7 @@ impl Tiled {
     pub(super) fn geometry(&self, element: ElementType, num_seqs: u64, seq_len: u64) -> Geometry {
         let threads = self.threads_for(seq_len);
         let tile = u64::from(self.elems) * u64::from(threads);
-        // The tile, and what it may be moved by for the sake of its alignment.
+        // The tile, and the bytes by which it may be shifted to be aligned.
         let staging = tile.saturating_mul(element.bytes() as u64).saturating_add(16);
         let staging = if self.memcode == Memcode::Direct { 0 } else { staging };
         let shared_bytes = u32::try_from(staging).unwrap_or(u32::MAX);
@@ -150,8 +156,8 @@ impl Tiled {
     // ANCHOR_END: worth
 }
 
-/// A family whose configuration is [`Tiled`] by its own names: the name of the configuration and of
-/// the kernels, what is usual (elements and threads), and the longest sequence.
+/// Defines a family whose configuration is [`Tiled`]: with the name of the configuration and of the
+/// kernels, the default elements and threads, and the longest sequence.
 macro_rules! tiled_family {
     (
         $(#[$about:meta])* $Config:ident is $name:literal,
@@ -160,18 +166,18 @@ macro_rules! tiled_family {
     ) => {
         $(#[$about])*
         ///
-        /// The names are those of the template parameters `kMaxElemsPerThread`,
+        /// The fields have the names of the template parameters `kMaxElemsPerThread`,
         /// `kMaxThreadsPerBlock`, `kMemcode` and `kAlgocode`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $Config {
-            /// Elements that a thread holds in registers, at most.
+            /// The most elements that a thread holds in registers.
             pub max_elems_per_thread: u32,
-            /// Threads in a block, at most: a multiple of 32 up to 1024. A short sequence takes
+            /// The most threads of a block: a multiple of 32 up to 1024. A short sequence takes
             /// fewer.
             pub max_threads_per_block: u32,
-            /// How a tile comes from memory.
+            /// The way of a tile from memory.
             pub memcode: Memcode,
-            /// How many levels of the scan there are.
+            /// The last level of the scan.
             pub algocode: Algocode,
         }
 
@@ -184,7 +190,7 @@ macro_rules! tiled_family {
                 algocode: Algocode::Block,
             };
 
-            /// Elements of the largest tile.
+            /// Returns the number of elements of the largest tile.
             pub const fn max_tile(&self) -> u64 {
                 self.tiled().max_tile()
             }

@@ -5,30 +5,30 @@ use super::{Family, elements, truth, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass, SharedOut};
 
-/// What is chosen when `linrec_waves.cu` is compiled; as `waves:4x288`, `waves:3x384:a4:f2:w`.
+/// The options of `linrec_waves.cu`, written as `waves:4x288` or `waves:3x384:a4:f2:w`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WavesConfig {
-    /// 16-byte vectors that a thread has of each array forward. Backward it has one less, since
-    /// there are five arrays in place of three. From 2 on.
+    /// The 16-byte vectors of each array that a thread has in the forward pass, at least 2. In the
+    /// backward pass it has one less, since there are five arrays in place of three.
     pub vectors: u32,
-    /// Threads in a block that compute: a multiple of 32 up to 992. One more warp carries the
+    /// The threads of a block that compute: a multiple of 32 up to 992. One more warp carries the
     /// state.
     pub threads: u32,
-    /// How many waves ahead a tile is told: from 2 on.
+    /// The number of waves ahead at which a tile is published, at least 2.
     pub ahead: u32,
-    /// How many more tiles are in flight before that.
+    /// The number of further tiles in flight before that.
     pub in_flight: u32,
-    /// Whether all sequences consist of whole vectors and begin at multiples of 16 bytes.
+    /// True if all sequences consist of whole vectors and begin at multiples of 16 bytes.
     pub whole: bool,
 }
 
 impl WavesConfig {
-    /// Four vectors in each of 288 threads, told five waves ahead, and sequences that may begin
-    /// anywhere.
+    /// Four vectors in each of 288 threads, tiles published five waves ahead, and sequences that
+    /// may begin anywhere.
     pub const DEFAULT: WavesConfig =
         WavesConfig { vectors: 4, threads: 288, ahead: 5, in_flight: 1, whole: false };
 
-    /// Vectors that a thread has of each array in a pass.
+    /// Returns the number of vectors of each array that a thread has in a pass.
     pub fn vectors_of(&self, pass: Pass) -> u32 {
         match pass {
             Pass::Forward => self.vectors,
@@ -36,12 +36,12 @@ impl WavesConfig {
         }
     }
 
-    /// Bytes of dynamic shared memory of a block: a ring of tiles.
+    /// Returns the dynamic shared memory of a block, which is a ring of tiles, in bytes.
     fn shared_bytes(&self, pass: Pass) -> u32 {
         let ring = self.ahead.saturating_add(self.in_flight).saturating_mul(2);
         let tiles = match pass {
             Pass::Forward => ring,
-            // The outputs, which are needed late.
+            // The outputs are read late.
             Pass::Backward => ring.saturating_add(self.in_flight).saturating_add(1),
         };
         [self.vectors_of(pass), self.threads, tiles].into_iter().fold(16, u32::saturating_mul)
@@ -54,15 +54,15 @@ impl Default for WavesConfig {
     }
 }
 
-/// Tiles are no longer than gives so many of them, as far as there are warps: about two for each SM
-/// of the largest GPUs. It is no matter of the GPU at hand, so that results are not either.
+/// The number of tiles that sequences are cut into, if that takes at least a warp per tile: about
+/// two for each SM of the largest GPUs. It does not depend on the GPU, so results do not either.
 const TILES: u64 = 256;
 
-/// Tiles that are combined at a time: the kernels' kGroup.
+/// The number of tiles that are combined at a time: the kernels' kGroup.
 pub(super) const GROUP: u64 = 128;
 
-/// How `num_seqs` sequences are cut into tiles: of whole warps, each with `vectors` vectors a lane,
-/// `warps` at most; so that there are about `wanted` of them. With the number of tiles.
+/// Cuts `num_seqs` sequences into about `wanted` tiles, and returns the cut and the number of
+/// tiles. Tiles are of whole warps, at most `warps`, with `vectors` vectors per lane.
 pub(super) fn shared_out(
     element: ElementType,
     (num_seqs, seq_len): (u64, u64),
@@ -72,14 +72,14 @@ pub(super) fn shared_out(
 ) -> (SharedOut, u64) {
     let warp = 32 * u64::from(vectors.max(1));
     let per_vector = elements(element, 1);
-    // A sequence that begins anywhere may reach into a vector more.
+    // A sequence that begins anywhere may reach into one more vector.
     let reach = seq_len.saturating_add(if whole { 0 } else { per_vector - 1 });
     let row = reach.div_ceil(per_vector);
     let even = row.saturating_mul(num_seqs).div_ceil(wanted).min(row).div_ceil(warp);
     let tile_vectors = even.clamp(1, u64::from(warps.max(1))) * warp;
     let tiles = if seq_len == 0 { 0 } else { reach.div_ceil(tile_vectors * per_vector) };
-    // For each word of a transition, of two numbers, its own 4 bytes and as many that say which
-    // launch it is of.
+    // A transition has two numbers. Each of its words takes 4 bytes, and 4 more for the number of
+    // the launch.
     let notice = 4 * element.accumulator().bytes() as u64;
     let notices = tiles.next_multiple_of(GROUP).saturating_mul(num_seqs);
     let workspace_bytes = notices.saturating_mul(notice).saturating_add(16);
@@ -122,7 +122,7 @@ impl Family for WavesConfig {
             ((3, 352), (5, 1)),
             ((4, 288), (4, 1)),
         ];
-        // Types are told apart by their bytes alone, and the room for a tile is the same.
+        // Types differ in the size of their elements alone, and the space for a tile is the same.
         let tried = if element == ElementType::F32 { &all[..] } else { &all[..4] };
         let config = |&((vectors, threads), (ahead, in_flight)): &((u32, u32), (u32, u32))| {
             let of = move |&whole| WavesConfig { vectors, threads, ahead, in_flight, whole };
@@ -160,7 +160,7 @@ impl Family for WavesConfig {
         let (vectors, warps) = (self.vectors_of(pass), self.threads / 32);
         let (shared_out, tiles) =
             shared_out(element, (num_seqs, seq_len), (vectors, warps), self.whole, TILES);
-        // Of sequences without elements, one block hands the states on.
+        // One block copies the states of sequences without elements.
         let blocks = if seq_len == 0 { num_seqs.min(1) } else { tiles };
         let (threads, shared_bytes) = (self.threads.saturating_add(32), self.shared_bytes(pass));
         Geometry { blocks, threads, shared_bytes, shared_out: Some(shared_out) }
@@ -175,7 +175,7 @@ impl Family for WavesConfig {
     }
 
     fn is_worth(&self, element: ElementType, seq_len: u64) -> bool {
-        // A sequence of one tile is one block's.
+        // A sequence of one tile has one block.
         Family::tile(self, element).is_some_and(|tile| tile < seq_len)
     }
 }

@@ -5,17 +5,17 @@ use super::{Family, elements, truth, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 
-/// What is chosen when `linrec_wide.cu` is compiled; as `wide:2x128`, `wide:4x256:a1:w` for a tile
-/// ahead and whole vectors.
+/// The options of `linrec_wide.cu`, written as `wide:2x128`, or `wide:4x256:a1:w` for a tile ahead
+/// and whole vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WideConfig {
-    /// 16-byte vectors that a thread holds of each array.
+    /// The 16-byte vectors of each array that a thread holds.
     pub vectors: u32,
-    /// Threads in a block: a multiple of 32 up to 1024.
+    /// The threads of a block: a multiple of 32 up to 1024.
     pub threads: u32,
-    /// How many tiles are in flight while one is computed, by way of shared memory.
+    /// The number of tiles in flight, in shared memory, while one is computed.
     pub ahead: u32,
-    /// Whether all sequences consist of whole vectors and begin at multiples of 16 bytes.
+    /// True if all sequences consist of whole vectors and begin at multiples of 16 bytes.
     pub whole: bool,
 }
 
@@ -23,7 +23,7 @@ impl WideConfig {
     /// A block of 128 threads with two vectors each, and sequences that may begin anywhere.
     pub const DEFAULT: WideConfig = WideConfig { vectors: 2, threads: 128, ahead: 0, whole: false };
 
-    /// Steps of a tile.
+    /// Returns the number of steps of a tile.
     pub fn tile(&self, element: ElementType) -> u64 {
         u64::from(self.threads) * elements(element, self.vectors)
     }
@@ -58,8 +58,7 @@ impl Family for WideConfig {
             for vectors in [1, 2, 4, 8] {
                 for ahead in [0, 1, 2] {
                     let bytes = threads * vectors * 16;
-                    // What is loaded ahead pays when there is much of it, and shared memory is full
-                    // at some point.
+                    // Loading ahead pays for large tiles, until shared memory is full.
                     let is_sensible = match ahead {
                         0 => vectors <= 4 && bytes <= 32 << 10,
                         _ => threads >= 128 && vectors >= 2 && bytes <= 64 << 10,
@@ -86,7 +85,7 @@ impl Family for WideConfig {
 
     fn geometry(&self, _: ElementType, pass: Pass, num_seqs: u64, _: u64) -> Geometry {
         let WideConfig { vectors, threads, ahead, .. } = *self;
-        // Those that are read.
+        // The arrays that are read.
         let arrays = match pass {
             Pass::Forward => 2,
             Pass::Backward => 3,

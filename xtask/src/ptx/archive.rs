@@ -2,12 +2,11 @@
 
 use fs_err as fs;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use linrec::kernels::{KernelChoice, Ptx};
-use zstd::stream::{Decoder, encode_all};
+use zstd::stream::encode_all;
 
 use crate::workspace;
 
@@ -51,16 +50,8 @@ pub(super) fn pack(modules: &Files) -> Result<Vec<u8>> {
 }
 
 /// The modules of an archive, by their names.
-fn unpack(mut bytes: &[u8]) -> Result<Files> {
-    let mut frame = || {
-        let mut text = String::new();
-        Decoder::with_buffer(&mut bytes)?.single_frame().read_to_string(&mut text)?;
-        Ok::<_, std::io::Error>(text)
-    };
-    let contents = frame()?;
-    let names =
-        contents.lines().filter_map(|line| line.strip_prefix("// module ")?.split(' ').next());
-    names.map(|name| Ok((name.to_owned(), frame()?))).collect()
+fn unpack(bytes: &[u8]) -> Result<Files> {
+    Ok(linrec::kernels::unpack(bytes)?.into_iter().collect())
 }
 
 /// Reads the modules of an archive in a file. A file that does not exist has none.
@@ -166,7 +157,7 @@ mod tests {
         let packed = pack(&files).unwrap();
         assert_eq!(packed, pack(&files).unwrap());
         assert_eq!(unpack(&packed).unwrap(), files);
-        for (name, ptx) in linrec::kernels::modules(packed.leak()) {
+        for (name, ptx) in linrec::kernels::modules(packed.leak()).unwrap() {
             assert_eq!(ptx.symbol("a<1>"), Some("a_1"));
             assert_eq!(ptx.text(), files[name]);
         }

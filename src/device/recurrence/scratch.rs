@@ -1,4 +1,4 @@
-//! Arrays for what a call computes on its way.
+//! Scratch arrays, for the intermediate results of a call.
 
 use std::mem;
 use std::ops::{Deref, DerefMut};
@@ -10,26 +10,27 @@ use crate::Error;
 use crate::device::lock::lock;
 use crate::device::{Buffer, Device, Stream};
 
-/// Arrays that are given back and taken again, so that calls of one shape allocate once.
+/// Scratch arrays that are returned and taken again, so that calls of one shape allocate once.
 ///
-/// An array is given back as soon as its last kernel is queued. Whoever takes it next queues behind
-/// that: on one stream by itself, on several because devices keep the order of work on a buffer.
+/// An array is returned as soon as its last kernel is queued. The next call queues its work after
+/// that kernel: one stream does this by itself, and for several streams the device keeps the order
+/// of work on a buffer.
 #[derive(Debug)]
 pub(in crate::device) struct Pool<A>(Mutex<Vec<Buffer<A>>>);
 
-/// What an array is for, and how it begins.
+/// The purpose of an array, and its contents at first.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::device) struct Contents {
-    /// As the emulator's reports call it.
+    /// The name of the array in the emulator's reports.
     pub(in crate::device) name: &'static str,
-    /// Whether it is zero when it is new, or anything.
+    /// True if a new array is filled with zeros.
     pub(in crate::device) zeros: bool,
 }
 
 impl Contents {
-    /// What a call with logarithms computes on its way.
+    /// Intermediate results of a call with logarithms.
     pub(in crate::device) const LOGARITHMS: Contents =
-        Contents { name: "room for logarithms", zeros: false };
+        Contents { name: "scratch for logarithms", zeros: false };
 
     fn allocate<A: Pod>(self, device: &Device, len: usize) -> Result<Buffer<A>, Error> {
         match self.zeros {
@@ -39,13 +40,13 @@ impl Contents {
     }
 }
 
-/// An array of a call's own.
+/// A scratch array of one call.
 #[derive(Debug)]
-pub(in crate::device) struct Room<'a, A> {
-    /// As many elements as were asked for.
+pub(in crate::device) struct Scratch<'a, A> {
+    /// The elements that the call uses.
     part: Buffer<A>,
-    /// All of it, and where it is given back; a graph keeps its arrays for itself, and a stream
-    /// that is lent has its own.
+    /// The whole array and the pool that it is returned to. `None` for an array that belongs to a
+    /// graph or to a lent stream.
     whole: Option<(Buffer<A>, &'a Pool<A>)>,
 }
 
@@ -56,31 +57,32 @@ impl<A> Default for Pool<A> {
 }
 
 impl<A: Pod> Pool<A> {
-    /// An array of `len` elements: a new one, or as the last call left it. If all that were given
-    /// back are shorter, they are freed.
+    /// Takes an array of `len` elements: a new one, or one with the contents that the last call
+    /// left. If all returned arrays are shorter, they are freed.
     pub(in crate::device) fn take(
         &self,
         device: &Device,
         contents: Contents,
         len: usize,
-    ) -> Result<Room<'_, A>, Error> {
-        let whole = match self.given_back(len) {
+    ) -> Result<Scratch<'_, A>, Error> {
+        let whole = match self.returned(len) {
             Some(whole) => whole,
             None => contents.allocate(device, len)?,
         };
-        Ok(Room { part: whole.slice(..len)?, whole: Some((whole, self)) })
+        Ok(Scratch { part: whole.slice(..len)?, whole: Some((whole, self)) })
     }
 
-    /// An array of a call's own on this stream. Where it is a recording's, nobody else ever uses
-    /// the array, as replays may run between the kernels of any call. Where it is lent, the array
-    /// is had and given back in the stream's order, in a capture of its owner as well.
-    pub(in crate::device) fn room(
+    /// Takes an array for a call on this stream. If the stream is a recording, no other call ever
+    /// uses the array, since replays may run between the kernels of any call. If the stream is
+    /// lent, the array is allocated and freed in the stream's order, in a capture of its owner as
+    /// well.
+    pub(in crate::device) fn scratch(
         &self,
         device: &Device,
         stream: Option<&Stream>,
         contents: Contents,
         len: usize,
-    ) -> Result<Room<'_, A>, Error> {
+    ) -> Result<Scratch<'_, A>, Error> {
         let part = match stream {
             Some(stream) if stream.is_recording() => contents.allocate(device, len)?,
             Some(stream) if stream.is_lent() => {
@@ -88,12 +90,12 @@ impl<A: Pod> Pool<A> {
             }
             _ => return self.take(device, contents, len),
         };
-        Ok(Room { part, whole: None })
+        Ok(Scratch { part, whole: None })
     }
 
-    fn given_back(&self, len: usize) -> Option<Buffer<A>> {
+    fn returned(&self, len: usize) -> Option<Buffer<A>> {
         let mut free = lock(&self.0);
-        // The shortest that will do, so that a longer one is there for who needs it.
+        // The shortest array that is long enough, so that longer ones stay free.
         let enough = free.iter().enumerate().filter(|(_, buffer)| buffer.len() >= len);
         let found = enough.min_by_key(|(_, buffer)| buffer.len()).map(|(index, _)| index);
         let shorter = if found.is_none() { mem::take(&mut *free) } else { Vec::new() };
@@ -103,14 +105,14 @@ impl<A: Pod> Pool<A> {
         found
     }
 
-    /// How many elements each of the arrays has that were given back.
+    /// The lengths of the returned arrays.
     #[cfg(test)]
     pub(in crate::device) fn lengths(&self) -> Vec<usize> {
         lock(&self.0).iter().map(Buffer::len).collect()
     }
 }
 
-impl<A> Deref for Room<'_, A> {
+impl<A> Deref for Scratch<'_, A> {
     type Target = Buffer<A>;
 
     fn deref(&self) -> &Buffer<A> {
@@ -118,13 +120,13 @@ impl<A> Deref for Room<'_, A> {
     }
 }
 
-impl<A> DerefMut for Room<'_, A> {
+impl<A> DerefMut for Scratch<'_, A> {
     fn deref_mut(&mut self) -> &mut Buffer<A> {
         &mut self.part
     }
 }
 
-impl<A> Drop for Room<'_, A> {
+impl<A> Drop for Scratch<'_, A> {
     fn drop(&mut self) {
         if let Some((whole, pool)) = self.whole.take() {
             lock(&pool.0).push(whole);
@@ -158,7 +160,7 @@ mod tests {
         assert_eq!((longer.len(), pool.lengths()), (200, vec![]));
         drop(longer);
         device.record(|stream| {
-            let kept = pool.room(&device, Some(stream), Contents::LOGARITHMS, 300)?;
+            let kept = pool.scratch(&device, Some(stream), Contents::LOGARITHMS, 300)?;
             assert_eq!((kept.len(), pool.lengths()), (300, vec![200]));
             Ok(())
         })?;
