@@ -321,7 +321,9 @@ fn plain_store() -> lesson::Result<Option<String>> {
     let way = shared_out::Way::Once(u64::MAX);
     let kernel = SharedOut::load("broken/published_by_a_plain_store", way, SHORT)?;
     let found = kernel.compute(slice(&inputs), slice(&coeffs), None);
-    debug_assert!(suspects::names("linrec_once.cu").any(|name| name == "published_by_a_plain_store"));
+    debug_assert!(
+        suspects::names("linrec_once.cu").any(|name| name == "published_by_a_plain_store")
+    );
     Ok(found.err().map(|error| error.to_string()))
 }
 

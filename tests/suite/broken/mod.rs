@@ -334,8 +334,10 @@ fn taken_before_published() {
     let report = run_chained(&format!("broken/{name}"), &[1.0; 2], CHAINED[0]).unwrap_err();
     println!("{report}");
     assert_eq!(report.kind, ReportKind::Race);
-    let both =
-        [place(name, "published->state = state;"), place(name, "const float state = published->state;")];
+    let both = [
+        place(name, "published->state = state;"),
+        place(name, "const float state = published->state;"),
+    ];
     for words in [&both[0], &both[1], "buffer `workspace`", "nothing orders the two"] {
         assert!(report.to_string().contains(words), "`{words}` is not in: {report}");
     }
