@@ -22,7 +22,7 @@ use ndarray::{ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, CowArr
 
 use super::lanes::{LaneJob, Lanes};
 use super::memory::{Stores, Target, Targets, contiguous, exponentials, is_contiguous};
-use super::scan::{self, Backward, COEFFS, Formula, Forward, Piece, empty};
+use super::scan::{self, Backward, COEFFS, Formula, Forward, Piece};
 use super::simd::Simd;
 use super::stream;
 use crate::{Direction, Element, Options};
@@ -217,44 +217,67 @@ where
         row: usize,
         mut carry: T,
     ) -> T {
-        // Without `map`, which is not always inlined: short rows have no time for calls.
-        let mut inputs: [&[T]; I] = [&[]; I];
-        for (input, array) in inputs.iter_mut().zip(&self.inputs) {
-            // All rows are contiguous.
-            *input = array.row(row).to_slice().unwrap_or_default();
-        }
+        let outputs = if F::IS_GRADIENT { contiguous_row(&self.inputs[I - 1], row) } else { &[] };
         let state = if F::IS_GRADIENT { self.states[row] } else { T::zero() };
-        let row = TileRow { log_coeffs: self.log_coeffs, row, inputs, state };
-        let mut rest = 0..inputs[0].len();
+        let inputs = contiguous_row(&self.inputs[0], row);
+        let coeffs = contiguous_row(&self.inputs[COEFFS], row);
+        let row = TileRow { log_coeffs: self.log_coeffs, row, inputs, coeffs, outputs, state };
+        let mut rest = 0..inputs.len();
         if !STREAMS {
-            return row.scan::<F, W, L, REVERSE, STREAMS, O>(lanes, &mut self.results, rest, carry);
+            return row.scan::<F, W, L, REVERSE, STREAMS, I, O>(
+                lanes,
+                &mut self.results,
+                rest,
+                carry,
+            );
         }
         // Where results stream, step by step.
         while !rest.is_empty() {
             let step;
             (step, rest) = first(REVERSE, rest, stream::step::<T>(O));
-            stream::fetch::<T, I, REVERSE>(inputs, &step);
-            carry = row.scan::<F, W, L, REVERSE, STREAMS, O>(lanes, &mut self.results, step, carry);
+            if F::IS_GRADIENT {
+                stream::fetch::<T, 3, REVERSE>([inputs, coeffs, outputs], &step);
+            } else {
+                stream::fetch::<T, 2, REVERSE>([inputs, coeffs], &step);
+            }
+            let results = &mut self.results;
+            carry = row.scan::<F, W, L, REVERSE, STREAMS, I, O>(lanes, results, step, carry);
         }
         carry
     }
 }
 
-/// The arrays of a row that a scan reads.
-struct TileRow<'r, T, const I: usize> {
+/// A row of a tile, all of whose rows are contiguous.
+#[inline(always)]
+fn contiguous_row<'r, T>(array: &'r ArrayView2<'_, T>, row: usize) -> &'r [T] {
+    array.row(row).to_slice().unwrap_or_default()
+}
+
+/// The arrays of a row that a scan reads. Forward, `outputs` is empty.
+struct TileRow<'r, T> {
     log_coeffs: bool,
     row: usize,
-    inputs: [&'r [T]; I],
+    inputs: &'r [T],
+    coeffs: &'r [T],
+    outputs: &'r [T],
     state: T,
 }
 
-impl<T: Element, const I: usize> TileRow<'_, T, I> {
+impl<T: Element> TileRow<'_, T> {
     /// Computes some columns from the carry before them; returns the carry after them.
     #[inline(always)]
-    fn scan<F, const W: usize, L, const REVERSE: bool, const STREAMS: bool, const O: usize>(
+    fn scan<
+        F,
+        const W: usize,
+        L,
+        const REVERSE: bool,
+        const STREAMS: bool,
+        const I: usize,
+        const O: usize,
+    >(
         &self,
         lanes: L,
-        results: &mut [Targets<T>; O],
+        targets: &mut [Targets<T>; O],
         columns: Range<usize>,
         carry: T,
     ) -> T
@@ -264,27 +287,32 @@ impl<T: Element, const I: usize> TileRow<'_, T, I> {
     {
         // The state before the columns in the direction of the recurrence, which is opposite to the
         // walk's.
-        let outputs = self.inputs[I - 1];
         let state = match F::IS_GRADIENT {
             false => None,
-            true if REVERSE => outputs[..columns.start].last(),
-            true => outputs[columns.end..].first(),
+            true if REVERSE => self.outputs[..columns.start].last(),
+            true => self.outputs[columns.end..].first(),
         };
-        let mut piece = Piece {
-            inputs: [&[][..]; I],
+        let (first, others) = targets.split_at_mut(1);
+        let d_coeffs: &mut [T] = match others {
+            [target] => target.slot::<STREAMS>(self.row, columns.clone()),
+            _ => &mut [],
+        };
+        let piece = Piece {
+            inputs: &self.inputs[columns.clone()],
+            coeffs: &self.coeffs[columns.clone()],
+            outputs: if F::IS_GRADIENT { &self.outputs[columns.clone()] } else { &[] },
             state: state.copied().unwrap_or(self.state),
-            results: empty(),
+            results: first[0].slot::<STREAMS>(self.row, columns),
+            d_coeffs,
             log_coeffs: self.log_coeffs,
         };
-        for (part, row) in piece.inputs.iter_mut().zip(&self.inputs) {
-            *part = &row[columns.clone()];
-        }
-        for (part, targets) in piece.results.iter_mut().zip(&mut *results) {
-            *part = targets.slot::<STREAMS>(self.row, columns.clone());
-        }
         let carry = scan::scan::<T, F, W, L, REVERSE, I, O>(lanes, piece, carry);
-        for targets in results {
-            targets.send::<STREAMS, W, L>(lanes);
+        // Not by a loop: for short rows, this must stay in registers.
+        if STREAMS {
+            first[0].send::<STREAMS, W, L>(lanes);
+            if let [target] = others {
+                target.send::<STREAMS, W, L>(lanes);
+            }
         }
         carry
     }

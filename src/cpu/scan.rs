@@ -8,29 +8,30 @@
 //!
 //! `REVERSE` is the direction of the walk: down the array, from its last element to its first.
 
-use std::array::from_fn;
-use std::{mem, slice};
-
 use super::lanes::{Lanes, Pair};
 use crate::Element;
 
 /// The position of the coefficients among the inputs of either pass.
 pub const COEFFS: usize = 1;
 
-/// The arrays of a piece of a row, as elements (`A` = `T`) or as whole vectors (`[T; W]`).
-pub struct Piece<'a, T, A, const I: usize, const O: usize> {
-    pub inputs: [&'a [A]; I],
+/// A piece of a row, as elements (`A` = `[T]`) or as one vector (`[T; W]`).
+///
+/// The arrays are fields and not an array of arrays: loops over arrays are unrolled too late for
+/// the compiler to keep them in registers.
+pub struct Piece<'a, T, A: ?Sized> {
+    /// The inputs, or the gradient with respect to the outputs.
+    pub inputs: &'a A,
+    pub coeffs: &'a A,
+    /// For the backward pass.
+    pub outputs: &'a A,
     /// For the backward pass: the state before the piece, in the direction of the recurrence.
     pub state: T,
-    pub results: [&'a mut [A]; O],
+    /// The outputs, or the gradient with respect to the inputs.
+    pub results: &'a mut A,
+    /// For the backward pass.
+    pub d_coeffs: &'a mut A,
     /// True if the gradient is wanted with respect to the logarithms of the coefficients.
     pub log_coeffs: bool,
-}
-
-/// Empty slices, to be replaced.
-#[inline(always)]
-pub fn empty<'a, A, const N: usize>() -> [&'a mut [A]; N] {
-    from_fn(|_| Default::default())
 }
 
 /// The computation of a pass that reads `I` arrays and writes `O`.
@@ -39,13 +40,10 @@ pub trait Formula<const I: usize, const O: usize>: Send {
     /// which it needs one step later than everything else.
     const IS_GRADIENT: bool;
 
-    /// Computes the vector number `at` of a piece from the carry before it; returns the carry after
-    /// it. `state` is the state before the vector.
+    /// Computes a vector from the carry before it; returns the carry after it.
     fn vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         lanes: L,
-        vectors: &mut Piece<T, [T; W], I, O>,
-        at: usize,
-        state: T,
+        vector: Piece<T, [T; W]>,
         carry: L::Vector,
     ) -> L::Vector;
 }
@@ -54,7 +52,7 @@ pub trait Formula<const I: usize, const O: usize>: Send {
 #[inline(always)]
 pub fn scan<T, F, const W: usize, L, const REVERSE: bool, const I: usize, const O: usize>(
     lanes: L,
-    piece: Piece<T, T, I, O>,
+    piece: Piece<T, [T]>,
     carry: T,
 ) -> T
 where
@@ -62,39 +60,53 @@ where
     F: Formula<I, O>,
     L: Lanes<T, W>,
 {
-    let Piece { inputs, state, mut results, log_coeffs } = piece;
-    let mut vectors = Piece { inputs: [&[][..]; I], state, results: empty(), log_coeffs };
-    let mut tail = Piece { inputs: [&[][..]; I], state, results: empty(), log_coeffs };
-    let mut full = usize::MAX;
-    for (i, array) in inputs.iter().enumerate() {
-        (vectors.inputs[i], tail.inputs[i]) = array.as_chunks::<W>();
-        full = full.min(vectors.inputs[i].len());
+    let (state, log_coeffs) = (piece.state, piece.log_coeffs);
+    let (inputs, inputs_tail) = piece.inputs.as_chunks::<W>();
+    let (coeffs, coeffs_tail) = piece.coeffs.as_chunks::<W>();
+    let (outputs, outputs_tail) = piece.outputs.as_chunks::<W>();
+    let (results, results_tail) = piece.results.as_chunks_mut::<W>();
+    let (d_coeffs, d_coeffs_tail) = piece.d_coeffs.as_chunks_mut::<W>();
+    let mut full = inputs.len().min(coeffs.len()).min(results.len());
+    if F::IS_GRADIENT {
+        full = full.min(outputs.len()).min(d_coeffs.len());
     }
-    for (i, array) in results.iter_mut().enumerate() {
-        (vectors.results[i], tail.results[i]) = mem::take(array).as_chunks_mut::<W>();
-        full = full.min(vectors.results[i].len());
-    }
-    let outputs = vectors.inputs[I - 1];
     // The state before the last vector of a walk up.
-    let end = tail.inputs[I - 1].first().copied().unwrap_or(state);
-
+    let end = outputs_tail.first().copied().unwrap_or(state);
+    let mut tail = Piece {
+        inputs: inputs_tail,
+        coeffs: coeffs_tail,
+        outputs: outputs_tail,
+        state: if F::IS_GRADIENT && REVERSE && full > 0 { outputs[full - 1][W - 1] } else { state },
+        results: results_tail,
+        d_coeffs: d_coeffs_tail,
+        log_coeffs,
+    };
     let mut carry = lanes.splat(carry);
     if REVERSE {
-        if F::IS_GRADIENT && full > 0 {
-            tail.state = outputs[full - 1][W - 1];
-        }
         carry = scan_tail::<T, F, W, L, REVERSE, I, O>(lanes, &mut tail, carry);
     }
+    // Forward, this is neither read nor written.
+    let mut unused = [T::zero(); W];
+    // One loop without a closure: a closure that is called twice is not inlined.
     let mut places = 0..full;
-    while let Some(at) = if REVERSE { places.next_back() } else { places.next() } {
+    while let Some(i) = if REVERSE { places.next_back() } else { places.next() } {
         let state = match REVERSE {
             _ if !F::IS_GRADIENT => state,
-            true if at > 0 => outputs[at - 1][W - 1],
+            true if i > 0 => outputs[i - 1][W - 1],
             true => state,
-            false if at + 1 < full => outputs[at + 1][0],
+            false if i + 1 < full => outputs[i + 1][0],
             false => end,
         };
-        carry = F::vector::<T, W, L, REVERSE>(lanes, &mut vectors, at, state, carry);
+        let vector = Piece {
+            inputs: &inputs[i],
+            coeffs: &coeffs[i],
+            outputs: if F::IS_GRADIENT { &outputs[i] } else { &inputs[i] },
+            state,
+            results: &mut results[i],
+            d_coeffs: if F::IS_GRADIENT { &mut d_coeffs[i] } else { &mut unused },
+            log_coeffs,
+        };
+        carry = F::vector::<T, W, L, REVERSE>(lanes, vector, carry);
     }
     if !REVERSE {
         carry = scan_tail::<T, F, W, L, REVERSE, I, O>(lanes, &mut tail, carry);
@@ -106,7 +118,7 @@ where
 #[inline(always)]
 fn scan_tail<T, F, const W: usize, L, const REVERSE: bool, const I: usize, const O: usize>(
     lanes: L,
-    tail: &mut Piece<T, T, I, O>,
+    tail: &mut Piece<T, [T]>,
     carry: L::Vector,
 ) -> L::Vector
 where
@@ -114,29 +126,29 @@ where
     F: Formula<I, O>,
     L: Lanes<T, W>,
 {
-    let Piece { state, log_coeffs, .. } = *tail;
-    let len = tail.inputs[0].len();
+    let len = tail.inputs.len();
     if len == 0 {
         return carry;
     }
-    // Walking up, the recurrence comes down: the state before the tail is past its end.
-    let neutral = [T::zero(), T::one(), state];
-    let (mut inputs, mut results) = ([[T::zero(); W]; I], [[T::zero(); W]; O]);
-    let mut vector = Piece { inputs: [&[][..]; I], state, results: empty(), log_coeffs };
-    for (i, padded) in inputs.iter_mut().enumerate() {
-        *padded = pad(tail.inputs[i], neutral[i]);
-        vector.inputs[i] = slice::from_ref(padded);
-    }
-    for (to, from) in vector.results.iter_mut().zip(&mut results) {
-        *to = slice::from_mut(from);
-    }
-    let carry = F::vector::<T, W, L, REVERSE>(lanes, &mut vector, 0, state, carry);
-    for (to, from) in tail.results.iter_mut().zip(&results) {
-        to.copy_from_slice(&from[..to.len()]);
+    let (mut results, mut d_coeffs) = ([T::zero(); W], [T::zero(); W]);
+    let vector = Piece {
+        inputs: &pad(tail.inputs, T::zero()),
+        coeffs: &pad(tail.coeffs, T::one()),
+        // Walking up, the recurrence comes down: the state before the tail is past its end.
+        outputs: &pad(tail.outputs, tail.state),
+        state: tail.state,
+        results: &mut results,
+        d_coeffs: &mut d_coeffs,
+        log_coeffs: tail.log_coeffs,
+    };
+    let carry = F::vector::<T, W, L, REVERSE>(lanes, vector, carry);
+    tail.results.copy_from_slice(&results[..len]);
+    if F::IS_GRADIENT {
+        tail.d_coeffs.copy_from_slice(&d_coeffs[..len]);
     }
     // The state after the neutral steps was combined in another order, and must have the bits of
     // the last output. In a walk down the array the neutral steps come first.
-    if F::IS_GRADIENT || REVERSE { carry } else { lanes.splat(results[0][len - 1]) }
+    if F::IS_GRADIENT || REVERSE { carry } else { lanes.splat(results[len - 1]) }
 }
 
 /// The formula of the forward pass.
@@ -148,15 +160,12 @@ impl Formula<2, 1> for Forward {
     #[inline(always)]
     fn vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         lanes: L,
-        vectors: &mut Piece<T, [T; W], 2, 1>,
-        at: usize,
-        _state: T,
+        vector: Piece<T, [T; W]>,
         carry: L::Vector,
     ) -> L::Vector {
-        let Piece { inputs: [inputs, coeffs], results: [outputs], .. } = vectors;
-        let (inputs, coeffs) = (lanes.load(&inputs[at]), lanes.load(&coeffs[at]));
+        let (inputs, coeffs) = (lanes.load(vector.inputs), lanes.load(vector.coeffs));
         let local = local_scan::<T, W, L, REVERSE>(lanes, (inputs, coeffs));
-        lanes.store(lanes.mul_add(carry, local.1, local.0), &mut outputs[at]);
+        lanes.store(lanes.mul_add(carry, local.1, local.0), vector.results);
         let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
         lanes.mul_add(carry, coeff, output)
     }
@@ -177,26 +186,23 @@ impl Formula<3, 2> for Backward {
     #[inline(always)]
     fn vector<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
         lanes: L,
-        vectors: &mut Piece<T, [T; W], 3, 2>,
-        at: usize,
-        state: T,
+        vector: Piece<T, [T; W]>,
         carry: L::Vector,
     ) -> L::Vector {
-        let Piece { inputs: [d_outputs, coeffs, outputs], results, log_coeffs, .. } = vectors;
-        let [to_d_inputs, to_d_coeffs] = results;
-        let (d_outputs, outputs) = (lanes.load(&d_outputs[at]), lanes.load(&outputs[at]));
-        let coeffs = lanes.conj(lanes.load(&coeffs[at]));
+        let d_outputs = lanes.load(vector.inputs);
+        let coeffs = lanes.conj(lanes.load(vector.coeffs));
         let local = local_scan::<T, W, L, REVERSE>(lanes, (lanes.mul(coeffs, d_outputs), coeffs));
         let flows = lanes.mul_add(carry, local.1, local.0);
-        let (outputs, state) = (lanes.conj(outputs), lanes.conj(lanes.splat(state)));
+        let outputs = lanes.conj(lanes.load(vector.outputs));
+        let state = lanes.conj(lanes.splat(vector.state));
         // The outputs come from the other side: the recurrence is walked against.
         let before =
             if REVERSE { lanes.up::<1>(outputs, state) } else { lanes.down::<1>(outputs, state) };
         let d_inputs = lanes.add(d_outputs, previous::<T, W, L, REVERSE>(lanes, flows, carry));
         let d_coeffs = lanes.mul(d_inputs, before);
-        lanes.store(d_inputs, &mut to_d_inputs[at]);
-        let d_coeffs = if *log_coeffs { lanes.mul(d_coeffs, coeffs) } else { d_coeffs };
-        lanes.store(d_coeffs, &mut to_d_coeffs[at]);
+        lanes.store(d_inputs, vector.results);
+        let d_coeffs = if vector.log_coeffs { lanes.mul(d_coeffs, coeffs) } else { d_coeffs };
+        lanes.store(d_coeffs, vector.d_coeffs);
         let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
         lanes.mul_add(carry, coeff, output)
     }
