@@ -58,40 +58,51 @@
 //! counted as requests, with the bytes of their texels and without sectors, since a GPU lays arrays
 //! out in a way of its own.
 //!
+//! The source is on floors, each a folder that knows only those below it:
+//!
+//! 1. `stepper` goes through a launch one instruction at a time;
+//! 2. `launch` checks a launch and runs its blocks;
+//! 3. `machine` executes instructions: `state`, `arithmetic`, `access`, then warps and blocks;
+//! 4. `parse` turns PTX into kernels: `source`, `body`, `decode`, then kernels and modules;
+//! 5. `memory` has global and shared memory, textures, and the order of accesses;
+//! 6. `report` has what is reported and counted, and what a launch may use;
+//! 7. `isa` is what an instruction is, in one table.
+//!
 //! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world
 //! is handed to it.
 
-mod bounds;
-mod counters;
-mod global_memory;
-mod instruction;
+/// The variant of an enum that a name, or several, mean, if it is in the table.
+macro_rules! named {
+    ($name:expr, $type:ident { $($known:pat => $variant:ident $(($value:expr))?),* $(,)? }) => {
+        match $name {
+            $($known => Some($type::$variant $(($value))?),)*
+            _ => None,
+        }
+    };
+}
+
+mod isa;
 mod launch;
 mod machine;
-mod matrix;
-mod operand;
-mod operation;
-mod order;
-mod program;
-mod ptx;
+mod memory;
+mod parse;
 mod report;
-mod shared_memory;
 pub mod special;
 mod stepper;
-mod texture;
-mod trace;
-mod variables;
-mod workspace;
 
-pub use counters::{Access, Class, Counters, Printed, Site, sectors, wavefronts};
-pub use global_memory::{Memory, MemoryError};
-pub use launch::{Launch, Prepared};
-pub use program::{Kernel, Param, SharedVariable};
-pub use ptx::{Declaration, Declarations, Module, ParseError};
-pub use report::{Report, ReportKind};
+#[doc(hidden)]
+pub use isa::instructions;
+pub use isa::{Access, Class, Kernel, Param, SharedVariable};
+pub use launch::{Prepared, Variable};
+pub use machine::Launch;
+pub use memory::global::{Memory, MemoryError};
+pub use memory::texture::{AddressMode, Element, Extent, Filter, Image, Sampler};
+pub use parse::{Declaration, Declarations, Module, ParseError};
+pub use report::{
+    Accessed, Copied, Counters, Event, Printed, Report, ReportKind, Site, Trace, What,
+};
+pub use report::{sectors, wavefronts};
 pub use stepper::{Cell, Path, Register, Step, Stepper, Values, Waits, Warp};
-pub use texture::{AddressMode, Element, Extent, Filter, Image, Sampler};
-pub use trace::{Accessed, Copied, Event, Trace, What};
-pub use variables::Variable;
 
 /// The code of the README, as a test.
 #[cfg(doctest)]

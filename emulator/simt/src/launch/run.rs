@@ -1,27 +1,27 @@
-//! The ways to run the blocks of a launch: one after the other, together, and beside those of other
-//! launches.
+//! The ways to run the blocks of a launch: one after the other, together, and alongside the blocks
+//! of other launches.
+//!
+//! Independent blocks run one by one, in ranges that the caller may deal to its cores. Blocks that
+//! wait for each other take turns on one core, with short turns, and the order of their accesses is
+//! known; when no block has made progress for some thousand rounds, the launch reports that. Tested
+//! by `launches.rs`, `blocks.rs`, `beside.rs` and `grid_barrier.rs` of the suite.
 
 use std::ops::Range;
 use std::ptr;
 
-use super::{Launch, Prepared};
-use crate::bounds::{Account, bytes_of, reserve};
-use crate::counters::{Counters, Tally};
+use super::prepared::Prepared;
 use crate::machine::block::Block;
-use crate::machine::fault::{Fault, Result as Found};
-use crate::machine::{Beside, Run};
-use crate::order::Order as Ordering;
-use crate::report::{Report, ReportKind};
-use crate::trace::Trace;
-use crate::workspace;
+use crate::machine::state::{Beside, IDLE_ROUNDS, Launch, Run};
+use crate::memory::global::variables;
+use crate::memory::order::Order as Ordering;
+use crate::report::{
+    Account, Counters, Fault, Report, ReportKind, Result as Found, Tally, Trace, bytes_of, reserve,
+};
 
 /// Instructions that a warp executes before the next one's turn.
 pub(crate) const QUANTUM: u32 = 1 << 14;
 /// Instructions that a warp executes before the next one's turn, if blocks run together.
 pub(crate) const SHORT_QUANTUM: u32 = 256;
-/// Rounds in which no warp stores anything, passes a barrier or leaves, before blocks that run
-/// together are said to make no progress.
-pub(crate) const IDLE_ROUNDS: u32 = 4096;
 
 impl Prepared<'_> {
     /// The launch.
@@ -98,7 +98,7 @@ impl Prepared<'_> {
         self.workspace.as_ref().map_or(0, |workspace| workspace.address())
     }
 
-    /// How many warps blocks have that are to run together, if so many can.
+    /// Returns the number of warps of blocks that run together, unless there are too many.
     pub(crate) fn warps_together(&self, blocks: &Range<u64>) -> Result<u64, Report> {
         self.inside(blocks)?;
         let warps = (blocks.end - blocks.start).saturating_mul(self.launch.warps().into());
@@ -212,7 +212,7 @@ impl Prepared<'_> {
         for mut block in all {
             if block.turn(run, SHORT_QUANTUM).map_err(|report| *report)? {
                 run.tally.blocks += 1;
-                self.memory.spare.keep(block);
+                self.save(block);
             } else {
                 left.push(block);
             }
@@ -235,7 +235,7 @@ impl Prepared<'_> {
         let mut all: Vec<Block> = Vec::new();
         reserve(&mut all, (blocks.end - blocks.start) as usize, "blocks")?;
         for number in blocks.clone() {
-            let mut block = self.memory.spare.take();
+            let mut block: Block = self.memory.spare.take();
             block.reset(run, number, blocks.start)?;
             all.push(block);
         }
@@ -250,7 +250,7 @@ impl Prepared<'_> {
         self.inside(&blocks)?;
         let each = Block::bytes(&self.launch, self.grain);
         let mut run = self.start(each, trace, blocks.start)?;
-        let mut block = self.memory.spare.take();
+        let mut block: Block = self.memory.spare.take();
         for number in blocks {
             let begun = self.bounds.go_on().and_then(|()| block.reset(&run, number, number));
             begun.map_err(|fault| self.before(number, *fault))?;
@@ -262,8 +262,15 @@ impl Prepared<'_> {
             }
             run.tally.blocks += 1;
         }
-        self.memory.spare.keep(block);
+        self.save(block);
         Ok(run.tally.counters(self.launch.kernel))
+    }
+
+    /// Saves a block that has run for later launches on the memory.
+    fn save(&self, mut block: Block) {
+        block.retire();
+        let bytes = block.held();
+        self.memory.spare.keep(block, bytes);
     }
 
     fn inside(&self, blocks: &Range<u64>) -> Result<(), Report> {
@@ -280,7 +287,7 @@ impl Prepared<'_> {
         fault.before(self.launch.kernel, Block::index_of(&self.launch, block))
     }
 
-    /// Begins a range of blocks that takes so many bytes beside its counters.
+    /// Begins a range of blocks that takes `bytes` bytes beside its counters.
     pub(crate) fn start<'r>(
         &'r self,
         bytes: u64,
@@ -319,7 +326,7 @@ impl Prepared<'_> {
 pub(crate) fn stuck(run: &Run<'_>, block: &Block, count: usize) -> Box<Report> {
     let wait = if count == 1 { "block waits" } else { "blocks wait" };
     let mut message = format!("makes no progress: {count} {wait} for what none of them does");
-    if let Some(arrived) = workspace::arrived(run.memory, run.workspace, run.launch.blocks()) {
+    if let Some(arrived) = variables::arrived(run.memory, run.workspace, run.launch.blocks()) {
         message += &arrived;
     }
     block.somewhere(run.launch.kernel, ReportKind::NoProgress, message)

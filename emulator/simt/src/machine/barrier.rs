@@ -4,39 +4,26 @@
 //! here is of a barrier that waits for so many threads, or at which some arrive without waiting:
 //! those who wait stand still until it opens.
 
-use super::Run;
 use super::block::Block;
-use super::fault::{Fault, Result, fault};
-use super::registers::{ALL, Registers};
-use super::shared_access::actor;
-use super::step::{Next, uncounted};
-use super::warp::{Lanes, Path, Place, Scratch, Waiting, Warp};
-use crate::counters::lanes as each;
-use crate::instruction::{BarrierId, Op, Reduction};
-use crate::launch::Launch;
-use crate::program::{Kernel, Order, Preset, Slot, Space};
-use crate::report::{Count, Lanes as Named, Report, ReportKind};
-use crate::shared_memory::{Coming, WrongComing, named_bytes};
-use crate::trace::What;
-
-/// A barrier as an instruction names it.
-#[derive(Clone, Copy)]
-pub(super) struct Meeting {
-    pub(super) id: BarrierId,
-    pub(super) threads: Option<Slot>,
-    pub(super) waits: bool,
-}
+use super::state::{ALL, Lanes, Next, Path, Place, Registers, Run, Scratch, Waiting, actor};
+use super::warp::Warp;
+use crate::isa::{BarrierId, Kernel, Op, Order, Reduction, Slot};
+use crate::memory::shared::{Coming, WrongComing, named_bytes};
+use crate::report::{
+    Count, Fault, Lanes as Named, Report, ReportKind, Result, What, fault, lanes as each, uncounted,
+};
 
 impl Run<'_> {
-    pub(super) fn barrier(
+    /// Lanes come to a barrier of `threads` threads, or of all, and wait there or go on.
+    pub(crate) fn barrier(
         &mut self,
         r: &Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
         at: Lanes,
-        meeting: Meeting,
+        id: BarrierId,
+        (threads, waits): (Option<Slot>, bool),
     ) -> Result<Next> {
-        let Meeting { id, threads, waits } = meeting;
         let (active, all) = (at.active, self.launch.threads());
         let barrier = match id {
             BarrierId::Number(number) => number,
@@ -153,7 +140,7 @@ fn uniform(r: &Registers, slot: Slot, active: u32, what: &str) -> Result<u32> {
 
 impl Block {
     /// Those whose barrier has opened go on.
-    pub(super) fn wake(&mut self, run: &mut Run<'_>) -> std::result::Result<(), Box<Report>> {
+    pub(crate) fn wake(&mut self, run: &mut Run<'_>) -> std::result::Result<(), Box<Report>> {
         if !self.shared.has_opened() {
             return Ok(());
         }
@@ -188,7 +175,7 @@ impl Block {
 
     /// Nobody goes on: opens barriers of parts of the block which those that have left do not keep
     /// closed. Whether one opens.
-    pub(super) fn settle(&mut self, run: &mut Run<'_>) -> std::result::Result<bool, Box<Report>> {
+    pub(crate) fn settle(&mut self, run: &mut Run<'_>) -> std::result::Result<bool, Box<Report>> {
         if self.shared.named(0).is_none() {
             return Ok(false);
         }
@@ -208,7 +195,7 @@ impl Block {
     }
 
     /// Those that wait at the barrier for whom it reduces predicates get the result.
-    pub(super) fn reduce(&mut self, kernel: &Kernel, meets: impl Fn(&Path) -> bool) {
+    pub(crate) fn reduce(&mut self, kernel: &Kernel, meets: impl Fn(&Path) -> bool) {
         let code = |path: &Path| kernel.code[path.pc as usize].op;
         let (mut threads, mut hold) = (0, 0);
         for warp in &self.warps {
@@ -237,7 +224,7 @@ impl Block {
     }
 
     /// The mistake, if threads wait at a barrier for a part of the block which will not come.
-    pub(super) fn part_in_vain(&self, kernel: &Kernel) -> Option<Box<Report>> {
+    pub(crate) fn part_in_vain(&self, kernel: &Kernel) -> Option<Box<Report>> {
         let number = |path: &Path| match path.waiting {
             Some(Waiting::Part { barrier, .. }) => Some(barrier),
             _ => None,
@@ -296,56 +283,5 @@ impl Block {
         }
         let fault = Fault { kind: ReportKind::Barrier, lanes: path.lanes, message };
         Some(fault.at(kernel, self.index, first.index, path.pc))
-    }
-}
-
-/// What barriers of parts of a block are in a kernel.
-impl Kernel {
-    /// At which barriers, by their numbers, threads may arrive without waiting.
-    pub(crate) fn arrivals(&self) -> u16 {
-        self.code.iter().fold(0, |all, code| match code.op {
-            Op::BarrierArrive { id: BarrierId::Number(number), .. } => all | 1 << (number % 16),
-            Op::BarrierArrive { .. } => u16::MAX,
-            _ => all,
-        })
-    }
-
-    /// Whether it may acquire or release in shared memory, by itself or by fences.
-    fn hands_in_shared(&self) -> bool {
-        let orders = || {
-            self.code.iter().filter_map(|code| match code.op {
-                Op::Load { space: Space::Shared | Space::Generic, order, .. }
-                | Op::Store { space: Space::Shared | Space::Generic, order, .. }
-                | Op::Atomic { space: Space::Shared | Space::Generic, order, .. } => Some(order),
-                _ => None,
-            })
-        };
-        let fences = || self.code.iter().any(|code| matches!(code.op, Op::Fence { .. }));
-        orders().any(|order| !matches!(order, Order::Weak | Order::Relaxed))
-            || orders().any(|order| order == Order::Relaxed) && fences()
-    }
-}
-
-impl Launch<'_> {
-    /// Whether something may order threads of a block that is no barrier for all of them:
-    /// mbarriers, barriers at which a part of the block meets, or synchronising accesses of shared
-    /// memory.
-    pub(crate) fn has_parts(&self) -> bool {
-        let kernel = self.kernel;
-        let counted = |slot: Slot| {
-            let preset = kernel.presets.iter().find_map(|preset| match *preset {
-                Preset::Word { slot: of, value } if of == slot => Some(value),
-                _ => None,
-            });
-            preset != Some(self.threads())
-        };
-        kernel.has_mbarriers()
-            || self.all_shared_bytes() > 0 && kernel.hands_in_shared()
-            || kernel.code.iter().any(|code| match code.op {
-                Op::BarrierArrive { .. } => true,
-                Op::Barrier { threads: Some(slot), .. }
-                | Op::BarrierReduce { threads: Some(slot), .. } => counted(slot),
-                _ => false,
-            })
     }
 }

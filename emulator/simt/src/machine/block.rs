@@ -1,19 +1,19 @@
 //! A block: its warps, its shared memory, and the barriers at which its threads wait for each
 //! other.
+//!
+//! The warps take turns, each with a number of instructions. When all of them wait or have left,
+//! the barrier opens, or the block reports why it never will: threads wait at different barriers,
+//! have left, or wait for an mbarrier at which nobody arrives. Barriers of a part of the block are
+//! in `barrier`. Tested by `barriers.rs`, `blocks.rs` and `parts.rs` of the suite.
 
 use std::mem;
 
-use super::Run;
-use super::fault::{self, Fault};
-use super::registers::Identity;
-use super::warp::{Path, Place, Waiting, Warp};
-use crate::bounds::{bytes_of, reserve};
-use crate::global_memory::Tags;
-use crate::instruction::Op;
-use crate::launch::{IDLE_ROUNDS, Launch};
-use crate::program::Kernel;
-use crate::report::{Count, Lanes, Report, ReportKind};
-use crate::shared_memory::Shared;
+use super::state::{IDLE_ROUNDS, Identity, Launch, Path, Place, Run, Waiting};
+use super::warp::Warp;
+use crate::isa::{Kernel, Op};
+use crate::memory::global::Tags;
+use crate::memory::shared::Shared;
+use crate::report::{Count, Fault, Lanes, Report, ReportKind, bytes_of, fault, reserve};
 
 /// A block of threads.
 #[derive(Debug, Clone, Default)]
@@ -87,7 +87,7 @@ impl Block {
 
     /// The block has run, and is going to be kept: what a range's account had paid for as it grew
     /// is given back.
-    pub(super) fn retire(&mut self) {
+    pub(crate) fn retire(&mut self) {
         self.warps.iter_mut().for_each(Warp::retire);
         self.shared.retire();
     }
@@ -100,7 +100,7 @@ impl Block {
     }
 
     /// The number of the first block of those that run together.
-    pub(super) fn first(&self) -> u64 {
+    pub(crate) fn first(&self) -> u64 {
         self.first
     }
 
@@ -120,7 +120,7 @@ impl Block {
     }
 
     /// Where its first warp is about to execute something.
-    pub(super) fn place(&self, run: &Run<'_>) -> Place {
+    pub(crate) fn place(&self, run: &Run<'_>) -> Place {
         let warps = self.warps.len();
         Place {
             pc: 0,

@@ -4,54 +4,24 @@
 //! hands over values by copying them from the caller's frame to that of the callee, which begins
 //! where the caller's ends; a return copies the results back.
 
-use super::Run;
-use super::fault::{Result, fault};
-use super::registers::Registers;
-use super::step::Next;
-use super::warp::{Lanes, Place, Scratch};
-use crate::bounds::bytes_of;
-use crate::counters::lanes as each;
-use crate::program::{Call, Callee, Function, Kept, Passed, Slot};
-use crate::report::ReportKind;
+use super::state::{Lanes, Next, Place, Registers, Run, Scratch};
+use crate::isa::{Call, Callee, Function, Kept, Passed, Slot};
+use crate::report::{ReportKind, Result, bytes_of, fault, lanes as each};
 
 /// The most local memory that the frames of a thread take, and the most of its registers that are
 /// kept beside them: as the driver limits local memory.
 const MOST_BYTES: u64 = 512 << 10;
 
-/// The calls that each lane of a warp is in.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Stack {
-    /// For each call the registers that are kept, if any, and the number of the call. Empty if
-    /// nothing was ever called.
-    lanes: Vec<Vec<u32>>,
-}
-
-impl Stack {
-    pub(super) fn reset(&mut self) {
-        // What they have allocated has been taken from the range's account, and is kept.
-        self.lanes.iter_mut().for_each(Vec::clear);
-    }
-
-    /// Bytes of the host that it has.
-    pub(super) fn held(&self) -> u64 {
-        let lanes = self.lanes.iter().map(|lane| bytes_of::<u32>(lane.capacity() as u64));
-        bytes_of::<Vec<u32>>(self.lanes.capacity() as u64) + lanes.sum::<u64>()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lanes.is_empty()
-    }
-}
-
 impl Run<'_> {
     /// The lanes go to the function, or to one each.
-    pub(super) fn call(
+    pub(crate) fn call(
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
         place: &Place,
         at: Lanes,
-        (site, target): (u32, Option<Slot>),
+        site: u32,
+        target: Option<Slot>,
     ) -> Result<Next> {
         let kernel = self.launch.kernel;
         let call = &kernel.calls[site as usize];
@@ -59,7 +29,7 @@ impl Run<'_> {
             (Callee::Function(number), _) => {
                 let function = &kernel.functions[number as usize];
                 self.enter(r, scratch, site, function, at.active)?;
-                return Ok(Next::Branch { target: function.entry });
+                return Ok(Next::Branch(function.entry));
             }
             (Callee::System(system), _) => {
                 let frames = call.frame.map_or([0; 32], |slot| *r.longs(slot));
@@ -133,13 +103,15 @@ impl Run<'_> {
     }
 
     /// The lanes go back, each to where it came from.
-    pub(super) fn come_back(
+    pub(crate) fn come_back(
         &mut self,
         r: &mut Registers,
         scratch: &mut Scratch<'_>,
+        _: &Place,
+        at: Lanes,
         function: u32,
-        active: u32,
-    ) -> Next {
+    ) -> Result<Next> {
+        let active = at.active;
         let kernel = self.launch.kernel;
         let function = &kernel.functions[function as usize];
         let frames = *r.longs(function.frame);
@@ -165,9 +137,9 @@ impl Run<'_> {
         }
         let first = targets[active.trailing_zeros() as usize % 32];
         if each(active).all(|lane| targets[lane] == first) {
-            return Next::Branch { target: first };
+            return Ok(Next::Branch(first));
         }
-        Next::Scatter(Box::new(targets))
+        Ok(Next::Scatter(Box::new(targets)))
     }
 }
 

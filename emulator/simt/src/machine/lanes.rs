@@ -1,14 +1,21 @@
-//! What works across the lanes of a warp: shuffles, votes, reductions.
+//! Instructions that work across the lanes of a warp: shuffles, votes, reductions, matches, and
+//! barriers of a warp.
+//!
+//! All of them have a mask of lanes. They wait until the lanes that it names have come, and report
+//! a mask that leaves out a lane which executes, or names lanes that do something else. Lanes that
+//! have left the kernel count as present, as on a GPU. The shuffle of a full warp is most frequent,
+//! and has a path of its own. Tested by `warp.rs`, `warp_races.rs` and `divergence.rs` of the
+//! suite.
 
-use super::fault::{Result, fault};
-use super::registers::{ALL, BITS, Registers, Words};
-use super::warp::Lanes as At;
-use crate::counters::lanes as each;
-use crate::program::{Shuffle, Slot};
-use crate::report::{Lanes, ReportKind};
+use super::arithmetic::integer;
+use super::state::{
+    ALL, BITS, Lanes as At, Longs, Next, Place, Registers, Run, Scratch, Suspect, Words,
+};
+use crate::isa::{Binary, Guard, Shuffle, Slot, Type, Vote};
+use crate::report::{Lanes, ReportKind, Result, What, fault, lanes as each, uncounted};
 
 /// Whether the lanes that a warp-wide instruction names are together.
-pub(super) enum Gathered {
+pub(crate) enum Gathered {
     Yes,
     /// Some of them are elsewhere, and may come.
     NotYet,
@@ -18,7 +25,7 @@ pub(super) enum Gathered {
 /// place (the rest of them skips it), `alive` have not left the kernel. Lanes that have left, or
 /// that the block never had, count as being there, as they do on a GPU since Volta: a mask may name
 /// them.
-pub(super) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
+pub(crate) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
     // Nearly always: one mask, and all of its lanes are here.
     if active == ALL && masks.iter().all(|mask| *mask == ALL) {
         return Ok(Gathered::Yes);
@@ -48,27 +55,33 @@ pub(super) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Resul
     Ok(if together { Gathered::Yes } else { Gathered::NotYet })
 }
 
+/// Returns whether all lanes that the masks name execute it now.
+pub(crate) fn gathered(masks: &Words, at: At) -> Result<bool> {
+    let gathered = gather(masks, at.active, at.path, at.alive)?;
+    Ok(matches!(gathered, Gathered::Yes))
+}
+
 /// What is to be said of a shuffle that names lanes which have left, if what follows shows that
 /// they are missing.
-pub(super) fn suspicion(masks: &Words, active: u32, left: u32) -> Option<String> {
+pub(crate) fn suspicion(masks: &Words, active: u32, left: u32) -> Option<String> {
     let mask = each(active).map(|lane| masks[lane]).find(|mask| mask & left != 0)?;
     let who = Lanes(mask & left);
     Some(format!("names {who} in its mask {mask:#010x}, which left the kernel before"))
 }
 
 /// The slots of a shuffle: `b` chooses the source, `c` holds the segment.
-pub(super) struct Operands {
-    pub(super) d: Slot,
-    pub(super) valid: Option<Slot>,
-    pub(super) a: Slot,
-    pub(super) b: Slot,
-    pub(super) c: Slot,
-    pub(super) mask: Slot,
+pub(crate) struct Operands {
+    pub(crate) d: Slot,
+    pub(crate) valid: Option<Slot>,
+    pub(crate) a: Slot,
+    pub(crate) b: Slot,
+    pub(crate) c: Slot,
+    pub(crate) mask: Slot,
 }
 
 /// `shfl.sync` of a full warp whose lanes all say the same, and mean the whole warp: what nearly
 /// all do. Whether it was that.
-pub(super) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operands) -> bool {
+pub(crate) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operands) -> bool {
     let Operands { d, valid, a, b, c, .. } = *operands;
     let (all_b, all_c) = (r.words(b), r.words(c));
     let (b, clamp) = (all_b[0] as usize & 31, all_c[0] as usize & 31);
@@ -111,14 +124,14 @@ pub(super) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operan
 
 /// What the lanes have after a shuffle of what they had `before`, if each that is `active` takes it
 /// of its source.
-pub(super) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
+pub(crate) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
     let value = |i: usize| before[usize::from(sources[i]) % 32];
     std::array::from_fn(|i| if active >> i & 1 == 1 { value(i) } else { before[i] })
 }
 
 /// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns from which lane each has what it
 /// has now; 0 of those that are not active.
-pub(super) fn shuffle(
+pub(crate) fn shuffle(
     r: &mut Registers,
     op: Shuffle,
     operands: &Operands,
@@ -179,11 +192,128 @@ fn nothing_to_take<T>(source: u8, mask: u32, lane: usize, at: At) -> Result<T> {
     fault(ReportKind::Shuffle, 1 << lane, message)
 }
 
-pub(super) fn name(op: Shuffle) -> &'static str {
+pub(crate) fn name(op: Shuffle) -> &'static str {
     match op {
         Shuffle::Up => "up",
         Shuffle::Down => "down",
         Shuffle::Butterfly => "bfly",
         Shuffle::Index => "idx",
+    }
+}
+
+/// `vote.sync`: what lanes vote of those that their masks name and that are there.
+pub(crate) fn vote(r: &mut Registers, mask: Slot, op: Vote, d: Slot, a: Guard, active: u32) {
+    let (holds, masks) = (r.guard(a), r.words(mask));
+    let voted = integer::mask(|i| {
+        let members = masks[i] & active;
+        match op {
+            Vote::All => holds & members == members,
+            Vote::Any => holds & members != 0,
+            Vote::Uniform => holds & members == members || holds & members == 0,
+        }
+    });
+    r.set_predicate(d, active, voted);
+}
+
+pub(crate) fn ballot(r: &mut Registers, mask: Slot, d: Slot, a: Guard, active: u32) {
+    let (holds, masks) = (r.guard(a), *r.words(mask));
+    r.set_words(d, active, |i| holds & masks[i] & active);
+}
+
+/// `elect.sync`.
+pub(crate) fn elect(r: &mut Registers, mask: Slot, d: Option<Slot>, p: Slot, active: u32) {
+    let leaders = r.words(mask).map(|mask| (mask & active).trailing_zeros());
+    r.set_predicate(p, active, integer::mask(|i| leaders[i] == i as u32));
+    if let Some(d) = d {
+        r.set_words(d, active, |i| leaders[i]);
+    }
+}
+
+/// `redux.sync`.
+pub(crate) fn reduce(
+    r: &mut Registers,
+    mask: Slot,
+    op: Binary,
+    ty: Type,
+    d: Slot,
+    a: Slot,
+    active: u32,
+) {
+    let (values, masks) = (*r.words(a), *r.words(mask));
+    r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i] & active));
+}
+
+/// `match.any.sync`, or `match.all.sync` (`all`).
+pub(crate) fn match_values(
+    r: &mut Registers,
+    mask: Slot,
+    (all, ty): (bool, Type),
+    (d, valid): (Slot, Option<Slot>),
+    a: Slot,
+    active: u32,
+) {
+    let values: Longs = std::array::from_fn(|i| r.lane(a, ty.is_wide(), i));
+    let masks = r.words(mask).map(|mask| mask & active);
+    let same = |i: usize| masks[i] & integer::mask(|other| values[other] == values[i]);
+    let alike = integer::mask(|i| same(i) == masks[i]);
+    r.set_words(d, active, |i| if all && alike >> i & 1 == 0 { 0 } else { same(i) });
+    if let Some(valid) = valid {
+        r.set_predicate(valid, active, alike);
+    }
+}
+
+impl Run<'_> {
+    /// `shfl.sync`.
+    pub(crate) fn shuffle(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        at: At,
+        op: Shuffle,
+        operands: Operands,
+    ) -> Result<Next> {
+        let (active, masks) = (at.active, r.words(operands.mask));
+        if !gathered(masks, at)? {
+            return Ok(Next::Gather);
+        }
+        let left = at.exists & !at.alive;
+        if left != 0
+            && scratch.suspect.is_none()
+            && let Some(message) = suspicion(masks, active, left)
+        {
+            *scratch.suspect = Some(Box::new(Suspect { pc: place.pc, lanes: active, message }));
+        }
+        if active == ALL && self.trace.is_none() && shuffle_together(r, op, &operands) {
+            return Ok(Next::Step);
+        }
+        let before = *r.words(operands.a);
+        let sources = shuffle(r, op, &operands, at)?;
+        self.trace_lanes(place, active, 0, || {
+            let after = taken(&before, &sources, active);
+            What::Shuffle { mode: name(op), before, after, sources }
+        })?;
+        Ok(Next::Step)
+    }
+
+    /// `bar.warp.sync`.
+    pub(crate) fn warp_barrier(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        at: At,
+        mask: Slot,
+    ) -> Result<Next> {
+        if !gathered(r.words(mask), at)? {
+            return Ok(Next::Gather);
+        }
+        if place.warp_epoch == u32::MAX {
+            return uncounted("barriers of a warp", at.active);
+        }
+        let masks = r.words(mask).map(|mask| mask & at.alive);
+        let lanes = (at.active, at.alive);
+        scratch.shared.warp_barrier(place.warp, place.warp_epoch, lanes, &masks);
+        Ok(Next::WarpBarrier)
     }
 }

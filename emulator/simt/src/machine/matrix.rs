@@ -1,24 +1,14 @@
 //! Products of matrices, which all lanes of a warp compute together.
 
-use super::Run;
-use super::fault::{Result, fault};
-use super::matrix_memory::{Rows, Where};
-use super::registers::{ALL, Registers};
-use super::tensor::{Number, double_sum, integer, integer_sum, rounded, sum, summand};
-use super::warp::{Lanes as At, Place, Scratch};
-use crate::matrix::{Element, Fragment, How, Part, Product};
-use crate::program::{Instruction, Op, Slot};
-use crate::report::{Lanes, ReportKind};
+use super::state::{ALL, Lanes as At, Place, Registers, Run, Scratch};
+use crate::isa::{Element, Fragment, How, Instruction, Op, Part, Product, Slot};
+use crate::machine::arithmetic::tensor::{
+    Number, double_sum, integer, integer_sum, rounded, sum, summand,
+};
+use crate::report::{Lanes, ReportKind, Result, fault};
 
-/// The registers of the factors.
-#[derive(Clone, Copy)]
-pub(super) struct Factors {
-    pub(super) a: [Slot; 8],
-    pub(super) b: [Slot; 8],
-}
-
-/// Whether all lanes of the warp have come.
-pub(super) fn together(at: At) -> Result<bool> {
+/// Returns whether all lanes of the warp have come.
+pub(crate) fn together(at: At) -> Result<bool> {
     let (missing, skip) = (!at.active, at.path & !at.active);
     if missing == 0 {
         return Ok(true);
@@ -41,41 +31,40 @@ pub(super) fn together(at: At) -> Result<bool> {
 }
 
 impl Run<'_> {
-    /// Executes one of them, for which all lanes have come.
-    pub(super) fn matrix(
+    /// `mma.sync`: the factors are those of the instruction before.
+    pub(crate) fn multiply(
         &mut self,
         r: &mut Registers,
-        scratch: &mut Scratch<'_>,
+        _: &mut Scratch<'_>,
         place: &Place,
-        op: &Op,
+        product: Product,
+        sums: [&[Slot; 8]; 2],
     ) -> Result<()> {
-        match *op {
-            Op::Multiply { product, ref c, ref d } => {
-                let before = (place.pc as usize).checked_sub(1);
-                let before = before.and_then(|pc| self.launch.kernel.code.get(pc));
-                if let Some(Instruction { op: Op::Factors { a, b, .. }, .. }) = before {
-                    multiply(r, product, Factors { a: *a, b: *b }, [c, d]);
-                }
-            }
-            Op::MatrixLoad { fragment, space, ref d, address, stride } => {
-                let at = Where { space, address, stride };
-                self.move_fragment(r, scratch, place, (fragment, at), (d, false))?;
-            }
-            Op::MatrixStore { fragment, space, ref a, address, stride } => {
-                let at = Where { space, address, stride };
-                self.move_fragment(r, scratch, place, (fragment, at), (a, true))?;
-            }
-            Op::RowsLoad { count, transposed, space, ref d, address } => {
-                let rows = Rows { count, transposed, space, address };
-                self.move_rows(r, scratch, place, rows, (d, false))?;
-            }
-            Op::RowsStore { count, transposed, space, ref a, address } => {
-                let rows = Rows { count, transposed, space, address };
-                self.move_rows(r, scratch, place, rows, (a, true))?;
-            }
-            Op::RowsTranspose { d, a } => transpose(r, d, a),
-            _ => {}
+        let before = (place.pc as usize).checked_sub(1);
+        let before = before.and_then(|pc| self.launch.kernel.code.get(pc));
+        if let Some(Instruction { op: Op::Factors { a, b, .. }, .. }) = before {
+            multiply(r, product, [a, b], sums);
         }
+        Ok(())
+    }
+
+    /// `movmatrix`: rows become columns.
+    pub(crate) fn transpose(
+        &mut self,
+        r: &mut Registers,
+        _: &mut Scratch<'_>,
+        _: &Place,
+        d: Slot,
+        a: Slot,
+    ) -> Result<()> {
+        let a = *r.words(a);
+        // Element `column` of row `row`.
+        let element =
+            |row: usize, column: usize| a[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
+        r.set_words(d, ALL, |lane| {
+            let (row, column) = (lane / 4, 2 * (lane % 4));
+            element(column, row) | element(column + 1, row) << 16
+        });
         Ok(())
     }
 }
@@ -116,20 +105,15 @@ fn spread(r: &mut Registers, fragment: Fragment, slots: &[Slot; 8], all: &[u64])
 }
 
 /// `d = a b + c`.
-pub(super) fn multiply(
-    r: &mut Registers,
-    product: Product,
-    factors: Factors,
-    [c, d]: [&[Slot; 8]; 2],
-) {
+fn multiply(r: &mut Registers, product: Product, [a, b]: [&[Slot; 8]; 2], [c, d]: [&[Slot; 8]; 2]) {
     let [m, n, k] = product.shape.extents();
     // `wmma` of `tf32`, m16n16k8, is two instructions of the GPU (`HMMA.1684`, by NVIDIA's
     // disassembler), for the depths 0 to 3 and 4 to 7, and the sum of the first is the summand of
     // the second. All others, `mma` of m16n8k8 too, are one.
     let at_once = if product.a == Element::Tf32 && n == 16 { k / 2 } else { k };
     let fragment = |part| product.fragment(part);
-    let a = gathered(r, fragment(Part::A), &factors.a);
-    let b = gathered(r, fragment(Part::B), &factors.b);
+    let a = gathered(r, fragment(Part::A), a);
+    let b = gathered(r, fragment(Part::B), b);
     let c = gathered(r, fragment(Part::C), c);
     let mut result = vec![0; m * n];
     let places = || (0..m).flat_map(|row| (0..n).map(move |column| (row, column)));
@@ -179,16 +163,4 @@ pub(super) fn multiply(
         }
     }
     spread(r, product.result(), d, &result);
-}
-
-/// `movmatrix`: rows become columns.
-pub(super) fn transpose(r: &mut Registers, d: Slot, a: Slot) {
-    let a = *r.words(a);
-    // Element `column` of row `row`.
-    let element =
-        |row: usize, column: usize| a[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
-    r.set_words(d, ALL, |lane| {
-        let (row, column) = (lane / 4, 2 * (lane % 4));
-        element(column, row) | element(column + 1, row) << 16
-    });
 }

@@ -1,8 +1,12 @@
 //! `printf`'s conversions, as in C: flags, a width, a precision, a size and a kind.
+//!
+//! A conversion is read from the format, and then makes the text of one value, whose bits the
+//! caller has read from the arguments. The output is that of C. Widths and precisions are bounded,
+//! and so the text is. Tested below, and by `system.rs` of the suite.
 
 /// A conversion: `%-8.3lf`.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spec {
+pub(crate) struct Spec {
     left: bool,
     zeros: bool,
     plus: bool,
@@ -12,7 +16,7 @@ pub(super) struct Spec {
     precision: Option<usize>,
     /// `h` and `l`, of each two at most: below zero and above.
     size: i32,
-    pub(super) kind: u8,
+    pub(crate) kind: u8,
 }
 
 /// No conversion is wider or more precise.
@@ -21,7 +25,7 @@ const MOST_WIDE: usize = 1000;
 impl Spec {
     /// The conversion with which a format begins, and its length; `None` if it is none that CUDA
     /// has.
-    pub(super) fn read(format: &[u8]) -> Option<(Spec, usize)> {
+    pub(crate) fn read(format: &[u8]) -> Option<(Spec, usize)> {
         let (mut spec, mut at) = (Spec::default(), 1);
         loop {
             match format.get(at)? {
@@ -56,17 +60,17 @@ impl Spec {
         is_known.then_some((spec, at + 1))
     }
 
-    pub(super) fn is_too_wide(&self) -> bool {
+    pub(crate) fn is_too_wide(&self) -> bool {
         self.width.max(self.precision.unwrap_or(0)) > MOST_WIDE
     }
 
     /// How many bytes of a string it prints at most.
-    pub(super) fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         self.precision.unwrap_or(usize::MAX)
     }
 
     /// The bytes that its argument takes.
-    pub(super) fn bytes(&self) -> u32 {
+    pub(crate) fn bytes(&self) -> u32 {
         match self.kind {
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' if self.size <= 0 => 4,
             b'c' => 4,
@@ -76,7 +80,7 @@ impl Spec {
 }
 
 /// What a conversion gives, of the bits of its argument and, if that is a string, of what is in it.
-pub(super) fn piece(spec: &Spec, bits: u64, string: &[u8]) -> Vec<u8> {
+pub(crate) fn piece(spec: &Spec, bits: u64, string: &[u8]) -> Vec<u8> {
     let positive = if spec.plus {
         "+"
     } else if spec.space {

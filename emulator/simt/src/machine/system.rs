@@ -1,16 +1,14 @@
 //! The functions that every CUDA program can call without having them: those behind `printf` and
 //! `assert`.
 
-use super::Run;
-use super::access::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
-use super::fault::{Result, fault};
-use super::local::local_word;
 use super::print::{Spec, piece};
-use super::warp::{Lanes, Place, Scratch};
-use crate::bounds::bytes_of;
-use crate::counters::{Printed, lanes as each};
-use crate::program::{Call, Order, Passed, System};
-use crate::report::ReportKind;
+use super::state::{Lanes, Next, Place, Registers, Run, Scratch};
+use crate::isa::{
+    Call, LOCAL_WINDOW, Order, PARAMETER_WINDOW, Passed, SHARED_WINDOW, System, WINDOW_END,
+};
+use crate::machine::access::local::local_word;
+use crate::memory::global::variables;
+use crate::report::{Printed, ReportKind, Result, bytes_of, fault, lanes as each};
 
 /// No more is printed at once, and no string is longer.
 const MOST_TEXT: usize = 1 << 14;
@@ -18,9 +16,28 @@ const MOST_TEXT: usize = 1 << 14;
 const MOST_QUOTED: usize = 200;
 
 impl Run<'_> {
+    /// `trap`.
+    pub(crate) fn trap(
+        &mut self,
+        _: &mut Registers,
+        _: &mut Scratch<'_>,
+        place: &Place,
+        at: Lanes,
+    ) -> Result<Next> {
+        let kernel = self.launch.kernel;
+        let message = if kernel.opcodes[place.pc as usize].starts_with("brx") {
+            "branches by an index that is not among those of its list of labels"
+        } else if self.workspace == 0 && kernel.uses_workspace() {
+            variables::MISSING
+        } else {
+            "executes trap"
+        };
+        fault(ReportKind::Trap, at.active, message.to_string())
+    }
+
     /// The lanes call the function one after the other, the lowest first; on a GPU the order is
     /// open.
-    pub(super) fn call_system(
+    pub(crate) fn call_system(
         &mut self,
         scratch: &mut Scratch<'_>,
         place: &Place,
@@ -117,7 +134,7 @@ impl Run<'_> {
         Ok(count)
     }
 
-    /// The bytes from a generic address up to a zero, or so many.
+    /// Reads the bytes from a generic address up to a zero, `most` bytes at most.
     fn text(
         &mut self,
         scratch: &Scratch<'_>,

@@ -4,97 +4,14 @@
 //! become one again. The path with the lowest instruction runs first, so that those ahead wait
 //! where the code joins: see `paths`.
 
-mod paths;
-
-use super::Run;
-use super::call::Stack;
-use super::compute::compute;
-use super::copy::Copies;
-use super::fault::{self, Fault};
-use super::registers::{Identity, Registers};
-use super::step::Next;
-use super::unwritten::Unwritten;
-use crate::bounds::{bytes_of, refill};
-use crate::global_memory::Tags;
-use crate::program::{Kernel, Op};
-use crate::report::{Report, ReportKind};
-use crate::shared_memory::{FirstRead, Shared};
-use crate::stepper::Step;
-
-/// Where an instruction is executed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) pc: u32,
-    /// The block's number in the grid, and that of the first block of those that run together.
-    pub(super) block: u64,
-    pub(super) first_block: u64,
-    pub(super) warp: u32,
-    pub(super) warps: u32,
-    /// The warp's number among all that run together.
-    pub(super) unit: usize,
-    /// How the block signs in global memory.
-    pub(super) tags: Tags,
-    /// Barriers passed: by the block, and by the warp alone.
-    pub(super) epoch: u32,
-    pub(super) warp_epoch: u32,
-}
-
-/// Which lanes an instruction concerns.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lanes {
-    /// Those that execute it: of the path, where its guard holds.
-    pub(super) active: u32,
-    pub(super) path: u32,
-    /// Those that have not left the kernel, and those that ever were in it.
-    pub(super) alive: u32,
-    pub(super) exists: u32,
-}
-
-/// The memory that belongs to the block and to the warp.
-pub(super) struct Scratch<'a> {
-    pub(super) shared: &'a mut Shared,
-    pub(super) shared_bytes: u32,
-    /// Local memory, word by word, of all lanes.
-    pub(super) local: &'a mut Vec<u32>,
-    pub(super) stack: &'a mut Stack,
-    pub(super) copies: &'a mut Copies,
-    pub(super) suspect: &'a mut Option<Box<Suspect>>,
-    pub(super) unwritten: &'a mut Option<Box<Unwritten>>,
-}
-
-/// What is right on a GPU by itself, and a mistake if something else comes to it.
-#[derive(Debug, Clone)]
-pub(crate) struct Suspect {
-    pub(super) pc: u32,
-    pub(super) lanes: u32,
-    pub(super) message: String,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Path {
-    pub(crate) pc: u32,
-    pub(crate) lanes: u32,
-    pub(crate) waiting: Option<Waiting>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waiting {
-    /// For the other threads of the block, at barrier number so.
-    Barrier(u8),
-    /// For so many threads of the block, at that barrier, which has opened so often.
-    Part { barrier: u8, phase: u32 },
-    /// For lanes of the warp that its mask names. `alive` is who lived when it began to wait.
-    Lanes { alive: u32 },
-}
-
-/// Lanes that have waited for an mbarrier in vain: at which instruction, and at which offset the
-/// first one's is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Vain {
-    pub(crate) pc: u32,
-    pub(crate) lanes: u32,
-    pub(crate) offset: u32,
-}
+use super::state::{
+    Copies, Identity, Lanes, Next, Path, Place, Registers, Run, Scratch, Stack, Suspect, Unwritten,
+    Vain,
+};
+use super::step::compute;
+use crate::isa::{Kernel, Op};
+use crate::memory::shared::{FirstRead, Shared};
+use crate::report::{Fault, Report, ReportKind, bytes_of, fault, refill};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Warp {
@@ -103,39 +20,39 @@ pub(crate) struct Warp {
     pub(crate) alive: u32,
     pub(crate) paths: Vec<Path>,
     /// The lanes that were the first to leave, and where.
-    pub(super) left: Option<(u32, u32)>,
+    pub(crate) left: Option<(u32, u32)>,
     /// The instruction before that at which the last ones left.
-    pub(super) before_exit: u32,
+    pub(crate) before_exit: u32,
     /// The last branch, and where it went.
-    jumped: (u32, u32),
+    pub(super) jumped: (u32, u32),
     /// The first shuffle that named lanes which had left.
-    pub(super) suspect: Option<Box<Suspect>>,
+    pub(crate) suspect: Option<Box<Suspect>>,
     /// What it has read of shared memory that nothing has written.
-    unwritten: Option<Box<Unwritten>>,
+    pub(super) unwritten: Option<Box<Unwritten>>,
     /// Its last turn ended so.
     pub(crate) vain: Option<Vain>,
     pub(crate) registers: Registers,
-    local: Vec<u32>,
-    stack: Stack,
-    copies: Copies,
-    epoch: u32,
+    pub(super) local: Vec<u32>,
+    pub(super) stack: Stack,
+    pub(super) copies: Copies,
+    pub(super) epoch: u32,
     /// Instructions that it has executed.
-    clock: u64,
+    pub(super) clock: u64,
     /// How many of the lowest paths stand back: lanes that wait for other lanes of their own warp
     /// would otherwise wait forever.
-    skip: usize,
+    pub(super) skip: usize,
 }
 
 impl Warp {
     /// What a warp of a kernel takes of the host, itself included.
-    pub(super) fn bytes(kernel: &Kernel) -> u64 {
+    pub(crate) fn bytes(kernel: &Kernel) -> u64 {
         // As many paths as lanes, and the order of those.
         let paths = bytes_of::<Path>(32) + bytes_of::<usize>(32);
         let local = bytes_of::<[u32; 32]>(kernel.local_bytes.div_ceil(4).into());
         bytes_of::<Warp>(1) + paths + local + Registers::bytes(kernel)
     }
 
-    pub(super) fn reset(
+    pub(crate) fn reset(
         &mut self,
         kernel: &Kernel,
         identity: &Identity<'_>,
@@ -164,7 +81,7 @@ impl Warp {
     }
 
     /// Its block has run, and is going to be kept.
-    pub(super) fn retire(&mut self) {
+    pub(crate) fn retire(&mut self) {
         if !self.stack.is_empty() {
             // Its local memory may have grown.
             (self.local, self.stack) = (Vec::new(), Stack::default());
@@ -174,7 +91,7 @@ impl Warp {
     }
 
     /// Bytes of the host that it has, itself included.
-    pub(super) fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         bytes_of::<Warp>(1)
             + bytes_of::<Path>(self.paths.capacity() as u64)
             + bytes_of::<u32>(self.local.capacity() as u64)
@@ -182,7 +99,7 @@ impl Warp {
             + self.registers.held()
     }
 
-    /// Whether some path can go on.
+    /// Returns whether some path can go on.
     pub(crate) fn is_ready(&self) -> bool {
         self.paths.iter().any(|path| path.waiting.is_none())
     }
@@ -190,7 +107,7 @@ impl Warp {
     /// Executes up to `quantum` instructions, until all lanes wait or have left.
     ///
     /// `place` is the block's and the warp's.
-    pub(super) fn advance(
+    pub(crate) fn advance(
         &mut self,
         run: &mut Run<'_>,
         mut place: Place,
@@ -271,7 +188,7 @@ impl Warp {
 
     /// The lanes of a path execute one instruction. Returns whether that ends the warp's turn.
     #[inline(always)]
-    pub(super) fn step(
+    pub(crate) fn step(
         &mut self,
         run: &mut Run<'_>,
         place: &mut Place,
@@ -302,7 +219,8 @@ impl Warp {
         let flow = match &mut self.unwritten {
             None => None,
             Some(unwritten) => match unwritten.flow(&self.registers, at, instruction) {
-                Ok(flow) => Some(flow),
+                // On the heap: it is rare, and dropped after every instruction.
+                Ok(flow) => Some(Box::new(flow)),
                 Err(read) => {
                     let FirstRead { warp, lanes, pc, message } = &*read;
                     let (kind, message) = (ReportKind::Uninitialized, message.clone());
@@ -343,13 +261,5 @@ impl Warp {
             }
         }
         Ok(false)
-    }
-
-    /// What the lanes of a path are about to execute, in block number `block`.
-    pub(crate) fn ahead(&self, kernel: &Kernel, path: usize, block: u64) -> Step {
-        let Path { pc, lanes, .. } = self.paths[path];
-        let holds =
-            kernel.code[pc as usize].guard.map_or(lanes, |guard| self.registers.guard(guard));
-        Step { block: block as u32, warp: self.index, pc, lanes, active: lanes & holds }
     }
 }

@@ -3,13 +3,13 @@
 //! Whose turn it is follows from the same rules as in [`Prepared::run`] and
 //! [`Prepared::run_together`], so that a launch goes the same way here.
 
-use super::Step;
-use crate::counters::Tally;
-use crate::launch::{IDLE_ROUNDS, Prepared, QUANTUM, SHORT_QUANTUM, stuck};
-use crate::machine::Run;
+use crate::isa::Kernel;
+use crate::launch::{Prepared, QUANTUM, SHORT_QUANTUM, stuck};
 use crate::machine::block::Block;
-use crate::order::Order;
-use crate::report::Report;
+use crate::machine::state::{IDLE_ROUNDS, Path, Run};
+use crate::machine::warp::Warp;
+use crate::memory::order::Order;
+use crate::report::{Report, Tally};
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -132,7 +132,7 @@ impl State {
                 block.in_vain = false;
             } else if self.spent > 0 || warp.is_ready() {
                 if let Some(path) = warp.next_path() {
-                    return Ok(Some(warp.ahead(kernel, path, block.number)));
+                    return Ok(Some(ahead(warp, kernel, path, block.number)));
                 }
                 warp.stuck(kernel, index).map_or(Ok(()), |report| Err(*report))?;
                 block.in_vain = false;
@@ -176,4 +176,27 @@ impl State {
         let Some(block) = self.blocks.get_mut(self.block) else { return Ok(()) };
         block.step(run, self.warp).map_err(|report| *report)
     }
+}
+
+/// An instruction that a warp executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// The block's number in the grid.
+    pub block: u32,
+    /// The warp's number in the block.
+    pub warp: u32,
+    /// The instruction's number in the kernel.
+    pub pc: u32,
+    /// The lanes that are there, and those of them in which its guard holds. (Lanes that have to
+    /// wait for others come to the same instruction again.)
+    pub lanes: u32,
+    /// See `lanes`.
+    pub active: u32,
+}
+
+/// What the lanes of a path are about to execute, in block number `block`.
+fn ahead(warp: &Warp, kernel: &Kernel, path: usize, block: u64) -> Step {
+    let Path { pc, lanes, .. } = warp.paths[path];
+    let holds = kernel.code[pc as usize].guard.map_or(lanes, |guard| warp.registers.guard(guard));
+    Step { block: block as u32, warp: warp.index, pc, lanes, active: lanes & holds }
 }

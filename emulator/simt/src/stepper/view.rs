@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::Stepper;
+use super::moments::Stepper;
+use crate::isa::{Bank, Kernel, SharedVariable};
 use crate::machine::block::Block;
-use crate::machine::warp::{self, Waiting};
-use crate::program::{Kernel, SharedVariable};
-use crate::ptx::Bank;
+use crate::machine::state::{self, Waiting};
+use crate::machine::warp;
 
 /// A warp, and where its lanes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Stepper {
 }
 
 fn view(block: &Block, warp: &warp::Warp) -> Warp {
-    let path = |path: &warp::Path| Path {
+    let path = |path: &state::Path| Path {
         pc: path.pc,
         lanes: path.lanes,
         waits: path.waiting.map(|waiting| match waiting {
@@ -149,15 +149,16 @@ impl Kernel {
     /// The name of the register that an instruction writes, or the first of them; of a kernel that
     /// was read by [`Module::parse_named`](crate::Module::parse_named).
     pub fn writes(&self, pc: u32) -> Option<&str> {
-        let written = crate::ptx::written(self.code.get(pc as usize)?)?;
+        let [_, writes] = self.code.get(pc as usize)?.slots();
+        let &written = writes.first()?;
         let register = self.registers.iter().find(|one| (one.bank, one.slot) == written)?;
         Some(&register.name)
     }
 
-    /// Whether an instruction is a barrier of the block.
+    /// Returns whether an instruction is a barrier of the block.
     pub fn is_barrier(&self, pc: u32) -> bool {
         let instruction = self.code.get(pc as usize);
-        instruction.is_some_and(|code| matches!(code.op, crate::program::Op::Barrier { .. }))
+        instruction.is_some_and(|code| matches!(code.op, crate::isa::Op::Barrier { .. }))
     }
 
     /// The variables in shared memory that it uses; none unless it was read by

@@ -1,0 +1,314 @@
+//! Matrices that a warp loads and stores: `wmma.load` and `wmma.store`, `ldmatrix` and `stmatrix`.
+//!
+//! Each lane accesses what it holds: of `wmma` register by register, whole ones where their
+//! elements lie side by side in memory, and of what is to be stored two at a time. These
+//! accesses are counted, and checked for races; how a GPU splits them is not known. The rows of
+//! `ldmatrix` and `stmatrix` count as one request of sixteen bytes a row.
+
+use super::moved::{addresses, aligned};
+use crate::isa::{
+    Address, Element, Fragment, LOCAL_WINDOW, Order, Part, SHARED_WINDOW, Slot, Space, Type, Vector,
+};
+use crate::machine::state::{ALL, Place, Registers, Run, Scratch};
+use crate::report::{Accessed, ReportKind, Result, What, fault, lanes as each};
+
+/// Where a matrix lies.
+#[derive(Clone, Copy)]
+pub(crate) struct Where {
+    pub(crate) space: Space,
+    pub(crate) address: Address,
+    pub(crate) stride: Slot,
+}
+
+/// A matrix in memory.
+#[derive(Clone, Copy)]
+struct Matrix {
+    fragment: Fragment,
+    space: Space,
+    begin: u64,
+    /// From row to row or from column to column, in elements.
+    stride: u64,
+}
+
+impl Matrix {
+    fn of(r: &Registers, fragment: Fragment, at: Where) -> Result<Matrix> {
+        let (all, strides) = (addresses(r, at.address), r.words(at.stride));
+        for lane in 1..32 {
+            if all[lane] != all[0] || strides[lane] != strides[0] {
+                let message = format!(
+                    "gives the address and the stride of a matrix, and lane {lane} of the same warp gives others"
+                );
+                return fault(ReportKind::Shuffle, ALL, message);
+            }
+        }
+        let stride = strides[0].into();
+        Ok(Matrix { fragment, space: at.space, begin: all[0], stride })
+    }
+
+    /// Where lanes have an element of a register.
+    fn addresses(self, register: usize, i: usize) -> [u64; 32] {
+        let bytes = self.fragment.element.bits() as u64 / 8;
+        std::array::from_fn(|lane| {
+            let [row, column] = self.fragment.place(register, lane, i).map(|place| place as u64);
+            let (outer, inner) = if self.fragment.columns { (column, row) } else { (row, column) };
+            let element = outer.wrapping_mul(self.stride).wrapping_add(inner);
+            self.begin.wrapping_add(element.wrapping_mul(bytes))
+        })
+    }
+
+    /// Returns an access of all these registers, each of them whole.
+    fn whole(self, slots: &[Slot]) -> Vector {
+        let wide = self.fragment.element.is_wide();
+        let ty = if wide { Type::U64 } else { Type::U32 };
+        self.shape(ty, wide, slots)
+    }
+
+    fn shape(self, ty: Type, wide: bool, slots: &[Slot]) -> Vector {
+        let count = slots.len() as u8;
+        let slots = std::array::from_fn(|i| slots[i % slots.len()]);
+        Vector { space: self.space, order: Order::Weak, ty, count, wide, slots }
+    }
+
+    /// Registers that one access moves: two, where their elements lie side by side. None if it
+    /// takes several to move one.
+    fn at_once(self) -> usize {
+        let Fragment { part, element, columns, .. } = self.fragment;
+        match part {
+            Part::C if element.in_register() == 1 && !columns => 2,
+            _ => usize::from(self.fragment.is_contiguous()),
+        }
+    }
+
+    /// The type of an element that is accessed by itself.
+    fn element(self) -> Type {
+        if self.fragment.element.bits() == 8 { Type::U8 } else { Type::U16 }
+    }
+}
+
+/// Rows of eight halves, eight to a matrix.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows {
+    pub(crate) count: u8,
+    pub(crate) transposed: bool,
+    pub(crate) space: Space,
+    pub(crate) address: Address,
+}
+
+impl Rows {
+    /// Where lanes have their first or second element of a matrix.
+    fn addresses(self, rows: &[u64; 32], matrix: usize, i: usize) -> [u64; 32] {
+        std::array::from_fn(|lane| {
+            let (along, across) = (2 * (lane % 4) + i, lane / 4);
+            let (row, column) = if self.transposed { (along, across) } else { (across, along) };
+            rows[8 * matrix + row].wrapping_add(2 * column as u64)
+        })
+    }
+
+    /// The lanes that give addresses.
+    fn lanes(self) -> u32 {
+        ALL >> (32 - 8 * u32::from(self.count))
+    }
+}
+
+impl Run<'_> {
+    /// `wmma.load`, or `wmma.store` (`stores`).
+    pub(crate) fn move_fragment(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        (fragment, at): (Fragment, Where),
+        (slots, stores): (&[Slot; 8], bool),
+    ) -> Result<()> {
+        let matrix = Matrix::of(r, fragment, at)?;
+        let count = fragment.registers();
+        match matrix.at_once() {
+            0 => {
+                for (register, &slot) in slots.iter().enumerate().take(count) {
+                    let shape = matrix.shape(matrix.element(), false, &[slot]);
+                    let places = |i| matrix.addresses(register, i);
+                    let bits = fragment.element.bits();
+                    let parts = (0..fragment.element.in_register()).map(|i| (places(i), bits * i));
+                    if stores {
+                        self.store_parts(r, scratch, place, shape, parts)?;
+                    } else {
+                        self.load_parts(r, scratch, place, shape, parts)?;
+                    }
+                }
+            }
+            step => {
+                for register in (0..count).step_by(step) {
+                    let shape = matrix.whole(&slots[register..register + step]);
+                    let places = matrix.addresses(register, 0);
+                    match stores {
+                        true => self.store_at(r, scratch, place, shape, &places, ALL)?,
+                        false => self.load_at(r, scratch, place, shape, &places, ALL)?,
+                    }
+                }
+            }
+        }
+        // Factors of halves are held in eight registers, some of them more than once.
+        if !stores && fragment.part != Part::C && fragment.element == Element::F16 {
+            for register in count..8 {
+                let value = *r.words(slots[register % count]);
+                r.set_words(slots[register], ALL, |lane| value[lane]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads a register from several places: where each part of it is, and how many bits are below
+    /// it.
+    fn load_parts(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        parts: impl Iterator<Item = ([u64; 32], usize)>,
+    ) -> Result<()> {
+        let (slot, mut all) = (shape.slots[0], [0; 32]);
+        for (from, bits) in parts {
+            self.load_at(r, scratch, place, shape, &from, ALL)?;
+            let part = r.words(slot);
+            all = std::array::from_fn(|lane| all[lane] | part[lane] << bits);
+        }
+        r.set_words(slot, ALL, |lane| all[lane]);
+        Ok(())
+    }
+
+    /// Stores a register to several places, likewise.
+    fn store_parts(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        parts: impl Iterator<Item = ([u64; 32], usize)>,
+    ) -> Result<()> {
+        for (to, bits) in parts {
+            self.store_shifted(r, scratch, place, shape, &to, bits)?;
+        }
+        Ok(())
+    }
+
+    /// Stores what a register holds above its low bits.
+    fn store_shifted(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        to: &[u64; 32],
+        bits: usize,
+    ) -> Result<()> {
+        let (slot, value) = (shape.slots[0], *r.words(shape.slots[0]));
+        r.set_words(slot, ALL, |lane| value[lane] >> bits);
+        let stored = self.store_at(r, scratch, place, shape, to, ALL);
+        r.set_words(slot, ALL, |lane| value[lane]);
+        stored
+    }
+
+    /// The places of rows in shared memory, of the lanes that give them; the others' have no
+    /// meaning.
+    fn rows(&mut self, r: &Registers, place: &Place, rows: Rows, verb: &str) -> Result<[u64; 32]> {
+        let (mut all, lanes) = (addresses(r, rows.address), rows.lanes());
+        if rows.space == Space::Generic {
+            for lane in each(lanes) {
+                if !(SHARED_WINDOW..LOCAL_WINDOW).contains(&all[lane]) {
+                    let what = self.what(Space::Generic, &all, 1 << lane, 1);
+                    let message =
+                        format!("{verb} a row of a matrix at {what}, which is not shared memory");
+                    return fault(ReportKind::OutOfBounds, 1 << lane, message);
+                }
+                all[lane] -= SHARED_WINDOW;
+            }
+        }
+        aligned(&all, lanes, 16, verb, || self.what(Space::Shared, &all, lanes, 16))?;
+        self.count(place, Space::Shared, &all, lanes, 16);
+        Ok(all)
+    }
+
+    /// `ldmatrix`, or `stmatrix` (`stores`).
+    pub(crate) fn move_rows(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        rows: Rows,
+        (slots, stores): (&[Slot; 4], bool),
+    ) -> Result<()> {
+        let all = self.rows(r, place, rows, if stores { "writes" } else { "reads" })?;
+        self.progress |= stores;
+        for (matrix, &slot) in slots.iter().enumerate().take(rows.count.into()) {
+            let shape = Vector {
+                space: Space::Shared,
+                order: Order::Weak,
+                ty: Type::U32,
+                count: 1,
+                wide: false,
+                slots: [slot; 4],
+            };
+            let [first, second] = [0, 1].map(|i| rows.addresses(&all, matrix, i));
+            match (stores, rows.transposed) {
+                (false, false) => self.load_plainly(r, scratch, place, shape, &first)?,
+                (false, true) => {
+                    let low = self.half(r, scratch, place, shape, &first)?;
+                    let upper = self.half(r, scratch, place, shape, &second)?;
+                    r.set_words(slot, ALL, |lane| low[lane] | upper[lane] << 16);
+                }
+                (true, false) => self.store_shared(r, scratch, place, shape, &first, ALL)?,
+                (true, true) => {
+                    let half = Vector { ty: Type::U16, ..shape };
+                    self.store_shared(r, scratch, place, half, &first, ALL)?;
+                    let value = *r.words(slot);
+                    r.set_words(slot, ALL, |lane| value[lane] >> 16);
+                    let stored = self.store_shared(r, scratch, place, half, &second, ALL);
+                    r.set_words(slot, ALL, |lane| value[lane]);
+                    stored?;
+                }
+            }
+            let what: fn(Accessed) -> What = if stores { What::Store } else { What::Load };
+            self.trace_access(r, place, shape, Space::Shared, &first, ALL, what)?;
+        }
+        Ok(())
+    }
+
+    /// A half for each lane, by way of a register. What nothing accesses in smaller parts is read
+    /// in words.
+    fn half(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        at: &[u64; 32],
+    ) -> Result<[u32; 32]> {
+        let in_words = self.grain == 2;
+        let (from, ty) = match in_words {
+            true => (at.map(|address| address & !3), Type::U32),
+            false => (*at, Type::U16),
+        };
+        self.load_plainly(r, scratch, place, Vector { ty, ..shape }, &from)?;
+        let value = r.words(shape.slots[0]);
+        Ok(std::array::from_fn(|lane| match in_words {
+            true => value[lane] >> (8 * (at[lane] % 4)) & 0xffff,
+            false => value[lane],
+        }))
+    }
+
+    /// A load of shared memory that has been counted.
+    fn load_plainly(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        from: &[u64; 32],
+    ) -> Result<()> {
+        match self.load_shared(r, scratch, place, shape, from, ALL) {
+            Ok(()) => Ok(()),
+            Err(fault) => self.load_unwritten(r, scratch, place, shape, (from, ALL), fault),
+        }
+    }
+}

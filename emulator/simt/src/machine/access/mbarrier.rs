@@ -1,0 +1,221 @@
+//! `mbarrier`: barriers that are objects in shared memory.
+//!
+//! A test that finds the phase still going on ends the warp's turn, so that those run that it waits
+//! for.
+
+use super::moved::{addresses, aligned};
+use crate::isa::{Address, Order, Slot, Space};
+use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, Vain, actor};
+use crate::memory::shared::{Fault, MOST_ARRIVALS, Phase, Wrong, mbarrier_bytes};
+use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
+
+/// What an instruction does with an mbarrier.
+#[derive(Clone, Copy)]
+pub(crate) enum Operation {
+    Initialize { count: Slot },
+    Invalidate,
+    Arrive { d: Option<Slot>, count: Option<Slot> },
+    Expect { d: Option<Slot>, bytes: Option<Slot>, arrives: bool },
+    Test { d: Slot, phase: Slot, parity: bool },
+}
+
+impl Operation {
+    pub(crate) const BULK: &str = "copies for an mbarrier of";
+
+    fn verb(self) -> &'static str {
+        match self {
+            Operation::Initialize { .. } => "initialises an mbarrier",
+            Operation::Invalidate => "invalidates the mbarrier",
+            Operation::Arrive { .. } => "arrives at the mbarrier",
+            Operation::Expect { .. } => "tells what to expect to the mbarrier",
+            Operation::Test { .. } => "waits for the mbarrier",
+        }
+    }
+}
+
+impl Run<'_> {
+    /// The lanes take turns, the lowest first. Returns the first one that has to wait, and for
+    /// what.
+    pub(crate) fn mbarrier(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        at: Lanes,
+        operation: Operation,
+        address: Address,
+    ) -> Result<Next> {
+        let lanes = at.active;
+        const USES: &str = "uses an mbarrier of";
+        let all = addresses(r, address);
+        aligned(&all, lanes, 8, USES, || self.what(Space::Shared, &all, lanes, 8))?;
+        if place.warp_epoch == u32::MAX {
+            return uncounted("barriers of a warp", lanes);
+        }
+        let (mut vain, mut over) = (None, 0);
+        for lane in each(lanes) {
+            let offset = self.in_shared(scratch, &all, lane, lanes, 8, USES)?;
+            let actor = actor(place, lane, Order::Weak);
+            let done = match operation {
+                Operation::Initialize { count } => {
+                    self.initialize(scratch, place, offset, r.words(count)[lane], lane)?
+                }
+                Operation::Invalidate => {
+                    scratch.shared.invalidate(offset, actor).map_err(Wrong::from)
+                }
+                Operation::Arrive { d, count } => {
+                    let count = count.map_or(1, |slot| r.words(slot)[lane]);
+                    let arrived = scratch.shared.arrive_at(offset, count, actor);
+                    if let (Ok((state, _)), Some(d)) = (&arrived, d) {
+                        r.set_lane(d, true, lane, *state);
+                    }
+                    if let (Ok((_, over)), Some(order)) = (&arrived, &mut self.order) {
+                        let (account, unit) = (&mut self.account, place.unit);
+                        order.arrive(account, unit, (place.block, offset), *over)?;
+                    }
+                    arrived.map(|_| ())
+                }
+                Operation::Expect { d, bytes, arrives } => {
+                    let bytes = bytes.map(|slot| r.words(slot)[lane]);
+                    if bytes.is_some_and(|bytes| bytes > MOST_ARRIVALS) {
+                        return self.too_many_bytes(bytes, offset, lane);
+                    }
+                    let expected = scratch.shared.expect_at(offset, bytes, arrives, actor);
+                    if let (Ok((state, _)), Some(d)) = (&expected, d) {
+                        r.set_lane(d, true, lane, *state);
+                    }
+                    if let (Ok((_, over)), Some(order)) = (&expected, &mut self.order)
+                        && (arrives || bytes.is_none())
+                    {
+                        let (account, unit) = (&mut self.account, place.unit);
+                        order.arrive(account, unit, (place.block, offset), *over)?;
+                    }
+                    expected.map(|_| ())
+                }
+                Operation::Test { phase, parity, .. } => {
+                    let phase = match parity {
+                        true => Phase::Parity(r.words(phase)[lane]),
+                        false => Phase::State(r.longs(phase)[lane]),
+                    };
+                    let found = scratch.shared.is_over(offset, phase, actor);
+                    match found {
+                        Ok(true) => {
+                            over |= 1 << lane;
+                            if let Some(order) = &mut self.order {
+                                let (account, unit) = (&mut self.account, place.unit);
+                                order.wait(account, unit, (place.block, offset))?;
+                            }
+                        }
+                        Ok(false) => {
+                            vain.get_or_insert(Vain { offset, pc: place.pc, lanes: 0 }).lanes |=
+                                1 << lane;
+                        }
+                        Err(_) => {}
+                    }
+                    found.map(|_| ())
+                }
+            };
+            if let Err(wrong) = done {
+                return self.wrong_mbarrier(wrong, operation, offset, lane);
+            }
+        }
+        self.progress |= !matches!(operation, Operation::Test { .. });
+        match operation {
+            Operation::Test { d, .. } => {
+                r.set_predicate(d, lanes, over);
+                Ok(vain.map_or(Next::Step, Next::Yield))
+            }
+            Operation::Arrive { .. } | Operation::Expect { .. } => {
+                scratch.shared.part(place.warp, place.warp_epoch);
+                Ok(Next::WarpBarrier)
+            }
+            _ => Ok(Next::Step),
+        }
+    }
+
+    fn initialize(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        offset: u32,
+        count: u32,
+        lane: usize,
+    ) -> Result<std::result::Result<(), Wrong>> {
+        if !(1..=MOST_ARRIVALS).contains(&count) {
+            let message = format!(
+                "initialises an mbarrier for {count} arrivals: at least 1 and at most {MOST_ARRIVALS} are possible"
+            );
+            return fault(ReportKind::Barrier, 1 << lane, message);
+        }
+        match scratch.shared.initialize(offset, count, actor(place, lane, Order::Weak)) {
+            Ok(new) => {
+                if new {
+                    self.account.take(mbarrier_bytes(place.warps), "mbarriers")?;
+                }
+                if let Some(order) = &mut self.order {
+                    order.initialize(&mut self.account, (place.block, offset))?;
+                }
+                Ok(Ok(()))
+            }
+            Err(found) => Ok(Err(found.into())),
+        }
+    }
+
+    /// A bulk copy has notified an mbarrier of its bytes.
+    pub(crate) fn told(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        told: std::result::Result<bool, Wrong>,
+        offset: u32,
+        lane: usize,
+    ) -> Result<()> {
+        let over = match told {
+            Ok(over) => over,
+            Err(wrong) => {
+                let operation = Operation::Expect { d: None, bytes: None, arrives: false };
+                return self.wrong_mbarrier(wrong, operation, offset, lane);
+            }
+        };
+        let room = scratch.shared.room_of(offset);
+        self.account.take(room, "copies in flight")?;
+        match &mut self.order {
+            Some(order) => order.arrive(&mut self.account, place.unit, (place.block, offset), over),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn too_many_bytes<T>(&self, bytes: Option<u32>, offset: u32, lane: usize) -> Result<T> {
+        let message = format!(
+            "expects {} at the mbarrier at offset {offset} of shared memory: at most {MOST_ARRIVALS} are possible",
+            Count(bytes.unwrap_or(0), "byte")
+        );
+        fault(ReportKind::Barrier, 1 << lane, message)
+    }
+
+    #[cold]
+    fn wrong_mbarrier<T>(
+        &self,
+        wrong: Wrong,
+        operation: Operation,
+        offset: u32,
+        lane: usize,
+    ) -> Result<T> {
+        let what = format!("{} at offset {offset} of shared memory", operation.verb());
+        let message = match wrong {
+            Wrong::Access(Fault::NoMbarrier) => {
+                let message = format!("{what}, where none has been initialised");
+                return fault(ReportKind::Uninitialized, 1 << lane, message);
+            }
+            Wrong::Access(found) => return self.shared_found(found, &what, lane),
+            Wrong::Arrivals { count, pending } => {
+                format!("{what} {}, and its phase takes 1 to {pending}", Count(count, "time"))
+            }
+            Wrong::Phase => format!(
+                "{what} with a parity that is neither 0 nor 1, or a state that is not of this phase or the one before"
+            ),
+        };
+        fault(ReportKind::Barrier, 1 << lane, message)
+    }
+}

@@ -1,0 +1,359 @@
+//! Shared memory as a warp sees it: loads, stores and fences, and reports of what is wrong with
+//! them.
+//!
+//! An access is checked against the size of the block's shared memory, and then made through
+//! `memory::shared`, whose shadow finds races and reads of what nothing has written. What
+//! synchronising accesses hand on between threads is noted here as well, and passed to the order of
+//! global memory where blocks run together. Tested by `memory.rs`, `races.rs`, `warp_races.rs` and
+//! `released.rs` of the suite.
+
+use super::moved::{Moved, gathered, spread};
+use crate::isa::{Order, Scope, Vector};
+use crate::machine::state::{ALL, Lanes, Next, Place, Registers, Run, Scratch, actor};
+use crate::memory::order::{self, Access, Refused};
+use crate::memory::shared::{Actor, Culprit, Fault, Shared};
+use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
+
+/// What bytes of the host are needed for.
+const HANDED: &str = "what threads hand to each other in shared memory";
+
+impl Run<'_> {
+    pub(crate) fn load_shared(
+        &mut self,
+        r: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        match shape.bytes() {
+            16 => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<4>(scratch, place, shape, addresses, lanes)?,
+            ),
+            8 => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<2>(scratch, place, shape, addresses, lanes)?,
+            ),
+            _ => spread(
+                r,
+                &shape,
+                lanes,
+                &self.read_shared::<1>(scratch, place, shape, addresses, lanes)?,
+            ),
+        }
+        if shape.order != Order::Weak {
+            self.hand_all(scratch, place, shape, [true, false], addresses, lanes)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn store_shared(
+        &mut self,
+        r: &Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        match shape.bytes() {
+            16 => {
+                let moved = gathered(r, &shape);
+                self.write_shared::<4>(scratch, place, shape, addresses, lanes, &moved)?;
+            }
+            8 => {
+                let moved = gathered(r, &shape);
+                self.write_shared::<2>(scratch, place, shape, addresses, lanes, &moved)?;
+            }
+            _ => {
+                let moved = gathered(r, &shape);
+                self.write_shared::<1>(scratch, place, shape, addresses, lanes, &moved)?;
+            }
+        }
+        if shape.order != Order::Weak {
+            self.hand_all(scratch, place, shape, [false, true], addresses, lanes)?;
+        }
+        Ok(())
+    }
+
+    /// Hands on what synchronising accesses hand which lanes have made.
+    fn hand_all(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        does: [bool; 2],
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<()> {
+        let access = Access::of(place.pc, shape.order, does);
+        for lane in each(lanes) {
+            self.hand(scratch, place, access, (addresses[lane] as u32, shape.bytes()), lane)?;
+        }
+        Ok(())
+    }
+
+    /// Hands on what a synchronising access hands which a lane has made, at an offset and of so
+    /// many bytes.
+    pub(crate) fn hand(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        access: Access,
+        (offset, bytes): (u32, u32),
+        lane: usize,
+    ) -> Result<()> {
+        if !scratch.shared.follows() {
+            return Ok(());
+        }
+        let actor = actor(place, lane, Order::Relaxed);
+        let more = scratch.shared.synchronise(offset, bytes, actor, access.hands());
+        self.account.take(more, HANDED)?;
+        let Some(order) = &mut self.order else { return Ok(()) };
+        let address = order::shared_place(place.unit - place.warp as usize, offset);
+        match order.access(&mut self.account, place.unit, address, bytes, access) {
+            Err(Refused::Fault(fault)) => Err(fault),
+            // Synchronising accesses do not race with each other, and of others nothing is said
+            // there.
+            Ok(()) | Err(Refused::Race(_)) => Ok(()),
+        }
+    }
+
+    /// `membar` and `fence`.
+    pub(crate) fn fence(
+        &mut self,
+        _: &mut Registers,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        at: Lanes,
+        scope: Scope,
+    ) -> Result<Next> {
+        if scope == Scope::Device
+            && let Some(order) = &mut self.order
+        {
+            order.fence(&mut self.account, place.unit)?;
+        }
+        match scratch.shared.follows() {
+            true => self.fence_shared(scratch, place, at.active),
+            false => Ok(Next::Step),
+        }
+    }
+
+    /// Lanes pass a fence: what they have done and seen may be handed on by relaxed accesses.
+    fn fence_shared(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        lanes: u32,
+    ) -> Result<Next> {
+        let more = scratch.shared.fence(lanes, actor(place, 0, Order::Relaxed));
+        self.account.take(more, HANDED)?;
+        self.behind(scratch, place, lanes)
+    }
+
+    /// What lanes of a warp do from here on is behind what they have handed over.
+    pub(crate) fn behind(
+        &mut self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        lanes: u32,
+    ) -> Result<Next> {
+        if place.warp_epoch == u32::MAX {
+            return uncounted("barriers of a warp", lanes);
+        }
+        scratch.shared.part(place.warp, place.warp_epoch);
+        Ok(Next::WarpBarrier)
+    }
+
+    #[inline(always)]
+    fn read_shared<const W: usize>(
+        &self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        addresses: &[u64; 32],
+        lanes: u32,
+    ) -> Result<Moved<W>> {
+        let (bytes, mut moved) = (bytes_in::<W>(shape), [[0; W]; 32]);
+        let same = addresses[0] == addresses[31]
+            && addresses.iter().all(|address| *address == addresses[0]);
+        let end = addresses[0].saturating_add(u64::from(bytes));
+        if same && lanes == ALL && bytes >= 4 && end <= u64::from(scratch.shared_bytes) {
+            let first = actor(place, 0, shape.order);
+            if let Some(value) = scratch.shared.read_together(addresses[0] as u32, first) {
+                return Ok([value; 32]);
+            }
+        }
+        let asked = (addresses, lanes, bytes, "reads");
+        self.each_in_shared(scratch, place, shape, asked, |shared, lane, offset, actor| {
+            moved[lane] = shared.read(offset, bytes, actor)?;
+            Ok(())
+        })?;
+        Ok(moved)
+    }
+
+    #[inline(always)]
+    fn write_shared<const W: usize>(
+        &self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        addresses: &[u64; 32],
+        lanes: u32,
+        moved: &Moved<W>,
+    ) -> Result<()> {
+        let bytes = bytes_in::<W>(shape);
+        let asked = (addresses, lanes, bytes, "writes");
+        self.each_in_shared(scratch, place, shape, asked, |shared, lane, offset, actor| {
+            shared.write(offset, bytes, &moved[lane], actor)
+        })
+    }
+
+    /// Calls `one` for every lane, with its offset, which lies inside, and with who accesses it.
+    #[inline(always)]
+    fn each_in_shared(
+        &self,
+        scratch: &mut Scratch<'_>,
+        place: &Place,
+        shape: Vector,
+        (addresses, lanes, bytes, verb): (&[u64; 32], u32, u32, &str),
+        mut one: impl FnMut(&mut Shared, usize, u32, Actor) -> std::result::Result<(), Fault>,
+    ) -> Result<()> {
+        // Beyond the kernel's own is CUDA's.
+        let in_step =
+            addresses[lanes.trailing_zeros() as usize % 32] >= scratch.shared_bytes.into();
+        let first = Actor { in_step, ..actor(place, 0, shape.order) };
+        for lane in each(lanes) {
+            let offset = self.in_shared(scratch, addresses, lane, lanes, bytes, verb)?;
+            let actor = Actor { thread: first.thread + lane as u16, ..first };
+            if let Err(found) = one(scratch.shared, lane, offset, actor) {
+                return self.shared_fault(found, verb, bytes, offset, lane);
+            }
+        }
+        Ok(())
+    }
+
+    /// The offset of a lane's access, if it lies inside.
+    #[inline(always)]
+    pub(crate) fn in_shared(
+        &self,
+        scratch: &Scratch<'_>,
+        addresses: &[u64; 32],
+        lane: usize,
+        lanes: u32,
+        bytes: u32,
+        verb: &str,
+    ) -> Result<u32> {
+        let end = addresses[lane].saturating_add(u64::from(bytes));
+        if end <= u64::from(scratch.shared_bytes) {
+            return Ok(addresses[lane] as u32);
+        }
+        self.outside_shared(scratch.shared_bytes, addresses, lane, lanes, bytes, verb)
+    }
+
+    #[cold]
+    fn outside_shared(
+        &self,
+        size: u32,
+        addresses: &[u64; 32],
+        lane: usize,
+        lanes: u32,
+        bytes: u32,
+        verb: &str,
+    ) -> Result<u32> {
+        let (reserved, last) = (self.launch.reserved_shared(), u64::from(bytes) - 1);
+        if reserved.contains(&addresses[lane]) && reserved.contains(&(addresses[lane] | last)) {
+            return Ok(addresses[lane] as u32);
+        }
+        let inside = |lane: usize| {
+            addresses[lane].checked_add(u64::from(bytes)).is_some_and(|end| end <= size.into())
+        };
+        let outside = each(lanes).filter(|&lane| !inside(lane)).fold(0, |mask, i| mask | 1 << i);
+        let message = format!(
+            "{verb} {} at offset {} of shared memory, of which the block has {}",
+            Count(bytes, "byte"),
+            addresses[lane] as i64,
+            Count(size, "byte"),
+        );
+        fault(ReportKind::OutOfBounds, outside, message)
+    }
+
+    #[cold]
+    pub(crate) fn shared_fault<T>(
+        &self,
+        found: Fault,
+        verb: &str,
+        bytes: u32,
+        offset: u32,
+        lane: usize,
+    ) -> Result<T> {
+        let what = format!("{verb} {} at offset {offset} of shared memory", Count(bytes, "byte"));
+        self.shared_found(found, &what, lane)
+    }
+
+    /// `what` is what the lane does.
+    #[cold]
+    pub(crate) fn shared_found<T>(&self, found: Fault, what: &str, lane: usize) -> Result<T> {
+        let at = |pc: u32| self.launch.kernel.place_of(pc as usize);
+        let (kind, message) = match found {
+            Fault::Uninitialized => {
+                (ReportKind::Uninitialized, format!("{what}, which nothing has written"))
+            }
+            Fault::Unfounded { other } => {
+                let Culprit { warp, lane: other, pc } = other;
+                let message = format!(
+                    "{what}, where lane {other} of warp {warp} wrote at {} what it had read where nothing has written",
+                    at(pc)
+                );
+                (ReportKind::Uninitialized, message)
+            }
+            Fault::Race { other, pc, wrote } => {
+                let does = if wrote { "writes" } else { "reads" };
+                let who = match other {
+                    Some(Culprit { warp, lane, .. }) => {
+                        format!("lane {lane} of warp {warp} {does}")
+                    }
+                    None => "other threads read, too,".to_string(),
+                };
+                let place = at(pc);
+                let message =
+                    format!("{what}, which {who} at {place}: no barrier lies between the two");
+                (ReportKind::Race, message)
+            }
+            Fault::Pending { other } => {
+                let message = format!(
+                    "{what}, where the cp.async that lane {} of warp {} started at {} has not been waited for",
+                    other.lane,
+                    other.warp,
+                    at(other.pc)
+                );
+                (ReportKind::Race, message)
+            }
+            Fault::Mbarrier { other } => {
+                let message = format!(
+                    "{what}, where the mbarrier is that lane {} of warp {} initialised at {}",
+                    other.lane,
+                    other.warp,
+                    at(other.pc)
+                );
+                (ReportKind::Barrier, message)
+            }
+            Fault::NoMbarrier => {
+                (ReportKind::Uninitialized, format!("{what}, where no mbarrier is"))
+            }
+        };
+        fault(kind, 1 << lane, message)
+    }
+}
+
+/// The size of an access of `W` words, known to the compiler if it is more than one.
+#[inline(always)]
+fn bytes_in<const W: usize>(shape: Vector) -> u32 {
+    if W == 1 { shape.bytes() } else { 4 * W as u32 }
+}

@@ -1,0 +1,194 @@
+//! Loads and stores of surfaces.
+
+use super::moved::extended;
+use super::texture::{Done, meant};
+use crate::isa::{Geometry, Outside, Slot, Type};
+use crate::machine::state::{Place, Registers, Run};
+use crate::memory::texture::Object;
+use crate::report::{Count, ReportKind, Result, What, fault, lanes as each};
+
+/// An instruction on surfaces.
+pub(crate) struct Surface {
+    pub(crate) geometry: Geometry,
+    pub(crate) outside: Outside,
+    pub(crate) ty: Type,
+    pub(crate) count: u8,
+    pub(crate) wide: bool,
+    pub(crate) slots: [Slot; 4],
+    pub(crate) object: Slot,
+    pub(crate) at: [Slot; 3],
+}
+
+impl Surface {
+    fn bytes(&self) -> u32 {
+        self.ty.bytes() * u32::from(self.count)
+    }
+
+    fn nothing(&self) -> Done {
+        Done { lanes: 0, addresses: [0; 32], bytes: self.bytes(), count: self.count }
+    }
+
+    fn opcode(&self, stores: bool) -> String {
+        let name = if stores { "sust" } else { "suld" };
+        format!("{name}.b.{}", self.geometry.name())
+    }
+}
+
+impl<'a> Run<'a> {
+    #[inline(never)]
+    pub(crate) fn surface_load(
+        &mut self,
+        r: &mut Registers,
+        place: &Place,
+        access: &Surface,
+        lanes: u32,
+    ) -> Result<()> {
+        let mut done = access.nothing();
+        for lane in each(lanes) {
+            let (object, found) = self.surface_at(r, access, false, lane)?;
+            let words = match found {
+                Some(address) => {
+                    done.add(lane, address, access.bytes());
+                    self.read_object(place, object, (address, access.bytes()), lane)?
+                }
+                None => [0; 4],
+            };
+            for k in 0..usize::from(access.count) {
+                let value = match access.ty.bytes() {
+                    8 => u64::from(words[2 * k % 4]) | u64::from(words[(2 * k + 1) % 4]) << 32,
+                    _ => extended(access.ty, &words, k),
+                };
+                r.set_lane(access.slots[k % 4], access.wide, lane, value);
+            }
+        }
+        self.count_objects(place, lanes, &done);
+        self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Load)
+    }
+
+    #[inline(never)]
+    pub(crate) fn surface_store(
+        &mut self,
+        r: &Registers,
+        place: &Place,
+        access: &Surface,
+        lanes: u32,
+    ) -> Result<()> {
+        let mut done = access.nothing();
+        let mut objects = [None; 32];
+        for lane in each(lanes) {
+            let (object, found) = self.surface_at(r, access, true, lane)?;
+            if let Some(address) = found {
+                done.add(lane, address, access.bytes());
+                objects[lane] = Some(object);
+            }
+        }
+        for (lane, object) in objects.into_iter().enumerate() {
+            let Some(object) = object else { continue };
+            let (bytes, mut words) = (access.ty.bytes(), [0; 4]);
+            for k in 0..usize::from(access.count) {
+                let value = r.lane(access.slots[k % 4], access.wide, lane);
+                let first = bytes as usize * k;
+                match bytes {
+                    8 => {
+                        words[2 * k % 4] = value as u32;
+                        words[(2 * k + 1) % 4] = (value >> 32) as u32;
+                    }
+                    _ => {
+                        let part = value as u32 & u32::MAX >> (32 - 8 * bytes);
+                        words[first / 4 % 4] |= part << (8 * (first % 4));
+                    }
+                }
+            }
+            let at = (done.addresses[lane], access.bytes());
+            self.write_object(place, object, at, &words, lane)?;
+        }
+        self.progress = true;
+        self.count_objects(place, lanes, &done);
+        self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Store)
+    }
+
+    /// The surface that a lane means, and where in it; see [`surface_place`].
+    fn surface_at(
+        &self,
+        r: &Registers,
+        access: &Surface,
+        stores: bool,
+        lane: usize,
+    ) -> Result<(&'a Object, Option<u64>)> {
+        let object = meant(self.objects, r.longs(access.object)[lane], false, lane)?;
+        let numbers = access.at.map(|slot| r.words(slot)[lane]);
+        Ok((object, surface_place(object, access, numbers, stores, lane)?))
+    }
+}
+
+/// The address that an access to a surface means; `None` if it is outside, and that is nothing.
+fn surface_place(
+    object: &Object,
+    access: &Surface,
+    numbers: [u32; 3],
+    stores: bool,
+    lane: usize,
+) -> Result<Option<u64>> {
+    let (image, bytes) = (&object.image, i64::from(access.bytes()));
+    let verb = if stores { "writes" } else { "reads" };
+    let geometry = access.geometry;
+    if image.extent.geometry() != geometry {
+        let opcode = access.opcode(stores);
+        let message = format!("{verb} {object} by `{opcode}`, which is for another shape");
+        return fault(ReportKind::Texture, 1 << lane, message);
+    }
+    let [a, b, c] = numbers.map(|number| i64::from(number as i32));
+    // A layer's number is what 31 bits say, as an H100 has it: 2^31 is layer 0, and -1 is behind
+    // the last.
+    let layer = i64::from(numbers[0] & !(1 << 31));
+    let mut at = match geometry {
+        Geometry::One => [a, 0, 0],
+        Geometry::Two => [a, b, 0],
+        Geometry::Three => [a, b, c],
+        Geometry::Layers1 => [b, 0, layer],
+        Geometry::Layers2 => [b, c, layer],
+    };
+    let what = || {
+        let coordinates = &at[..match geometry {
+            Geometry::One => 1,
+            Geometry::Two => 2,
+            _ => 3,
+        }];
+        format!(
+            "{verb} {} at byte {} of a row{} of {object}",
+            Count(access.bytes(), "byte"),
+            coordinates[0],
+            match coordinates {
+                [_, y] => format!(", y {y},"),
+                [_, y, z] if geometry == Geometry::Three => format!(", y {y}, z {z},"),
+                [..] if geometry == Geometry::Layers1 => format!(", layer {},", numbers[0]),
+                [_, y, _] => format!(", y {y}, layer {},", numbers[0]),
+                _ => String::new(),
+            }
+        )
+    };
+    if at[0] % bytes != 0 {
+        let message = format!("{}: that byte is no multiple of {bytes}", what());
+        return fault(ReportKind::Misaligned, 1 << lane, message);
+    }
+    let [_, height, depth] = image.extent.texels().map(i64::from);
+    let last = [image.row_bytes() as i64 - bytes, height - 1, depth - 1];
+    if at.iter().zip(last).any(|(at, last)| *at < 0 || *at > last) {
+        match access.outside {
+            Outside::Zero => return Ok(None),
+            // A row may be shorter than the access.
+            Outside::Clamp if last[0] >= 0 => {
+                for (at, last) in at.iter_mut().zip(last) {
+                    *at = (*at).clamp(0, last);
+                }
+                at[0] -= at[0] % bytes;
+            }
+            Outside::Clamp | Outside::Trap => {
+                let message = format!("{}, which is outside of it", what());
+                return fault(ReportKind::OutOfBounds, 1 << lane, message);
+            }
+        }
+    }
+    let [x, y, z] = at;
+    Ok(Some(image.place(x as u64, [y as u32, z as u32])))
+}

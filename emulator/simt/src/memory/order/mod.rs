@@ -1,0 +1,229 @@
+//! What orders accesses to global memory between the warps of a launch whose blocks run together.
+//!
+//! Every warp has a vector clock: for each warp, up to which of its steps this one has seen. A
+//! barrier joins the clocks of a block; a release (or a fence and then a relaxed store) leaves the
+//! clock at the word, and an acquire (or a relaxed load and then a fence) takes it from there. Two
+//! accesses of one word race if at least one writes, not both are synchronising, and the later warp
+//! has not seen the earlier access. (Mattern, 1989; the form for race detection is that of
+//! FastTrack, Flanagan and Freund, 2009, with warps for threads.)
+
+mod access;
+mod clock;
+mod history;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use crate::report::{Account, Result, bytes_of, refill};
+use access::{Mbarrier, Step, Unit, Warp};
+use clock::{CLOCKS, Clock, Clocks};
+use history::{Cell, Histories, Part, Said, Shadow};
+
+pub(crate) use access::{Access, Conflict, Hands, Leaves, Refused, Takes, shared_place};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    warps: Vec<Warp>,
+    clocks: Clocks,
+    shadow: Shadow,
+    /// Of words that have more than a cell says.
+    histories: Vec<Histories>,
+    /// Accesses to such words.
+    accesses: u64,
+    /// Of each mbarrier, by its block and place: what those have seen who have arrived in its
+    /// phase, and in the one before.
+    mbarriers: HashMap<Mbarrier, [Clock; 2]>,
+}
+
+impl Order {
+    pub(crate) fn new(account: &mut Account<'_>, units: usize) -> Result<Order> {
+        account.take(bytes_of::<Warp>(units as u64), CLOCKS)?;
+        let mut warps = Vec::new();
+        refill(&mut warps, units, Warp { time: 1, ..Warp::default() }, CLOCKS)?;
+        Ok(Order {
+            warps,
+            clocks: Clocks::new(units),
+            shadow: Shadow::new(),
+            histories: Vec::new(),
+            accesses: 0,
+            mbarriers: HashMap::new(),
+        })
+    }
+
+    /// What it takes of the host. Clocks share their nodes with those of a copy: all of these count
+    /// once.
+    pub(crate) fn held(&self) -> u64 {
+        let histories: u64 = self.histories.iter().map(Histories::held).sum();
+        let unused = (self.histories.capacity() - self.histories.len()) as u64;
+        bytes_of::<Warp>(self.warps.capacity() as u64)
+            + self.shadow.held()
+            + histories
+            + bytes_of::<Histories>(unused)
+            + bytes_of::<(Mbarrier, [Clock; 2])>(self.mbarriers.capacity() as u64)
+            + self.clocks.held()
+    }
+
+    /// Notes an access of `bytes` bytes.
+    pub(crate) fn access(
+        &mut self,
+        account: &mut Account<'_>,
+        unit: Unit,
+        address: u64,
+        bytes: u32,
+        access: Access,
+    ) -> std::result::Result<(), Refused> {
+        let warp = &self.warps[unit];
+        let step = Step { unit: unit as u32, time: warp.time, pc: access.pc, sync: access.sync };
+        let end = address + u64::from(bytes);
+        match Cell::of(step, access.writes).filter(|_| (address | end).is_multiple_of(4)) {
+            Some(mine) => {
+                for word in address / 4..end / 4 {
+                    let cell = self.shadow.cell(account, word)?;
+                    let known = (&self.warps[unit], &self.clocks);
+                    match cell.after(mine, (step, access.writes), known)? {
+                        Some(after) => *cell = after,
+                        None => self.access_word(account, word, [true, true], step, access)?,
+                    }
+                }
+            }
+            None => {
+                for word in address / 4..end.div_ceil(4) {
+                    let first = 2 * word;
+                    let halves = address / 2..end.div_ceil(2);
+                    let halves = [first, first + 1].map(|half| halves.contains(&half));
+                    self.access_word(account, word, halves, step, access)?;
+                }
+            }
+        }
+        if access.sync && access.writes && access.release {
+            self.warps[unit].tick()?;
+        }
+        Ok(())
+    }
+
+    fn access_word(
+        &mut self,
+        account: &mut Account<'_>,
+        word: u64,
+        halves: [bool; 2],
+        step: Step,
+        access: Access,
+    ) -> std::result::Result<(), Refused> {
+        let cell = self.shadow.cell(account, word)?;
+        let number = match cell.said() {
+            Said::More(number) => number,
+            said => {
+                account.room(&mut self.histories, CLOCKS)?;
+                let number = self.histories.len();
+                self.histories.push(Histories::of(account, &said)?);
+                *cell = Cell::more(number);
+                number
+            }
+        };
+        self.accesses += 1;
+        let part = Part { access, step, halves, number: self.accesses };
+        let warp = &mut self.warps[step.unit as usize];
+        self.histories[number].access(account, &part, warp, &mut self.clocks)
+    }
+
+    /// Returns whether something has been written since the launch began to a word, or for certain
+    /// to what is read of it, if that is not all (`whole`).
+    pub(crate) fn has_written(
+        &mut self,
+        account: &mut Account<'_>,
+        word: u64,
+        whole: bool,
+    ) -> Result<bool> {
+        Ok(match self.shadow.cell(account, word)?.said() {
+            Said::Nothing | Said::Read(_) => false,
+            Said::Written(_) => true,
+            Said::More(number) => whole && self.histories[number].have_written(),
+        })
+    }
+
+    /// A fence of device scope.
+    pub(crate) fn fence(&mut self, account: &mut Account<'_>, unit: Unit) -> Result<()> {
+        let (warp, clocks) = (&mut self.warps[unit], &mut self.clocks);
+        clocks.join(account, &mut warp.clock, &warp.seen)?;
+        warp.fenced = warp.clock.clone();
+        clocks.set(account, &mut warp.fenced, unit, warp.time)?;
+        warp.tick()
+    }
+
+    /// An mbarrier begins.
+    pub(crate) fn initialize(
+        &mut self,
+        account: &mut Account<'_>,
+        mbarrier: Mbarrier,
+    ) -> Result<()> {
+        account.room_in(&mut self.mbarriers, CLOCKS)?;
+        self.mbarriers.insert(mbarrier, Default::default());
+        Ok(())
+    }
+
+    /// A barrier by its number is used, perhaps for the first time.
+    pub(crate) fn begin(&mut self, account: &mut Account<'_>, barrier: Mbarrier) -> Result<()> {
+        if self.mbarriers.contains_key(&barrier) {
+            Ok(())
+        } else {
+            self.initialize(account, barrier)
+        }
+    }
+
+    /// Such a barrier opens without that another one arrives.
+    pub(crate) fn open(&mut self, barrier: Mbarrier) {
+        if let Some([arrived, before]) = self.mbarriers.get_mut(&barrier) {
+            *before = std::mem::take(arrived);
+        }
+    }
+
+    /// A warp arrives at an mbarrier, whose phase may be over with that.
+    pub(crate) fn arrive(
+        &mut self,
+        account: &mut Account<'_>,
+        unit: Unit,
+        mbarrier: Mbarrier,
+        over: bool,
+    ) -> Result<()> {
+        let Some([arrived, before]) = self.mbarriers.get_mut(&mbarrier) else { return Ok(()) };
+        let (warp, clocks) = (&mut self.warps[unit], &mut self.clocks);
+        clocks.join(account, arrived, &warp.clock)?;
+        clocks.set(account, arrived, unit, warp.time)?;
+        if over {
+            *before = std::mem::take(arrived);
+        }
+        warp.tick()
+    }
+
+    /// A warp finds that the phase before that of an mbarrier is over.
+    pub(crate) fn wait(
+        &mut self,
+        account: &mut Account<'_>,
+        unit: Unit,
+        mbarrier: Mbarrier,
+    ) -> Result<()> {
+        let Some([_, before]) = self.mbarriers.get(&mbarrier) else { return Ok(()) };
+        self.clocks.join(account, &mut self.warps[unit].clock, before)
+    }
+
+    /// A barrier of the block whose warps these are.
+    pub(crate) fn barrier(
+        &mut self,
+        account: &mut Account<'_>,
+        units: std::ops::Range<Unit>,
+    ) -> Result<()> {
+        let mut joined = Clock::default();
+        for warp in &self.warps[units.clone()] {
+            self.clocks.join(account, &mut joined, &warp.clock)?;
+        }
+        for unit in units.clone() {
+            self.clocks.set(account, &mut joined, unit, self.warps[unit].time)?;
+        }
+        for warp in &mut self.warps[units] {
+            warp.clock = joined.clone();
+            warp.tick()?;
+        }
+        Ok(())
+    }
+}

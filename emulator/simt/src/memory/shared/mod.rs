@@ -1,0 +1,624 @@
+//! Shared memory of a block, with a shadow that knows who accessed each place last.
+//!
+//! Two accesses of one place, at least one of them a write, are a race unless a barrier lies
+//! between them: one of the block, or, within a warp, one of the warp that names both lanes, or an
+//! mbarrier at which one thread arrived and for which the other one waited, or what one thread has
+//! released and the other acquired.
+
+mod handed;
+mod mbarrier;
+mod named;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::report::{bytes_of, fault, lanes as each, refill};
+use mbarrier::{Clock, Mbarriers};
+
+pub(crate) use mbarrier::{MOST as MOST_ARRIVALS, Phase, Wrong, host_bytes as mbarrier_bytes};
+pub(crate) use named::{Coming, WrongComing, host_bytes as named_bytes};
+
+/// Who accesses, and when: barriers of the block and of the warp are counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Actor {
+    /// Barriers that the block has passed.
+    pub(crate) epoch: u32,
+    /// Barriers that the warp has passed on its own.
+    pub(crate) warp_epoch: u32,
+    /// The instruction.
+    pub(crate) pc: u32,
+    /// The thread's number in the block: 32 times the warp's, plus the lane's.
+    pub(crate) thread: u16,
+    /// Volatile, relaxed and atomic accesses do not race with each other.
+    pub(crate) sync: bool,
+    /// True if it is in CUDA's own part of shared memory. CUDA's code orders the lanes of a warp
+    /// there by shuffles alone, so they count as ordered.
+    pub(crate) in_step: bool,
+}
+
+/// The shared memory of one block, and after it of the next: what earlier blocks left in it is not
+/// cleared, which would take longer than many kernels run, but belongs to another generation.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shared {
+    words: Vec<u32>,
+    /// One cell of the shadow stands for `1 << grain` bytes: the smallest access of the kernel.
+    grain: u32,
+    cells: Vec<Cell>,
+    /// That of the block, the first of which is 1. To it, a cell of any other is one that nobody
+    /// has accessed.
+    generation: u64,
+    known: Known,
+    mbarriers: Mbarriers,
+    named: named::Barriers,
+    handed: handed::Words,
+    /// By cell, the read that gave what one thread left there.
+    origins: BTreeMap<usize, Arc<FirstRead>>,
+}
+
+/// What threads know of each other, beside what barriers of the block tell all.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    /// By warp; see [`Seen`].
+    seen: Vec<Option<Box<Seen>>>,
+    /// By thread, what it knows by mbarriers and the like; none in a kernel that has nothing like
+    /// that.
+    clocks: Vec<Arc<Clock>>,
+}
+
+/// What the lanes of a warp have seen of each other: entry `[a][b]` is the number of barriers that
+/// the warp had passed when lane `a` last knew all that lane `b` had done before. There is one only
+/// for a warp of which a part has passed a barrier alone, since the last one of the whole warp.
+type Seen = [[u32; 32]; 32];
+
+/// What is known of a place.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    generation: u64,
+    writer: Mark,
+    reader: Mark,
+}
+
+/// The last access of a kind: an [`Actor`], side by side with the kind, because there are many
+/// marks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    epoch: u32,
+    warp_epoch: u32,
+    pc: u32,
+    thread: u16,
+    sync: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Never,
+    /// One thread.
+    Once,
+    /// A `cp.async` of that thread is in flight.
+    Pending,
+    /// It made the place a part of an mbarrier.
+    Mbarrier,
+    /// One thread wrote what it had read where nothing has been written.
+    Unfounded,
+    /// Several lanes of that warp, or several warps.
+    Lanes,
+    Warps,
+}
+
+/// A thread and an instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Culprit {
+    pub(crate) warp: u32,
+    pub(crate) lane: u32,
+    pub(crate) pc: u32,
+}
+
+/// A read of what nothing has written, as it is reported if what it gave has an effect.
+#[derive(Debug)]
+pub(crate) struct FirstRead {
+    pub(crate) warp: u32,
+    pub(crate) lanes: u32,
+    pub(crate) pc: u32,
+    pub(crate) message: String,
+}
+
+/// What is wrong with an access.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Fault {
+    Uninitialized,
+    /// The other thread wrote what it had read where nothing has been written.
+    Unfounded {
+        other: Culprit,
+    },
+    /// The other thread wrote (`wrote`) or read there; `None` if several read there, and this one
+    /// last.
+    Race {
+        other: Option<Culprit>,
+        pc: u32,
+        wrote: bool,
+    },
+    /// A `cp.async` has not been waited for.
+    Pending {
+        other: Culprit,
+    },
+    /// The place is a part of an mbarrier, which the other thread initialised.
+    Mbarrier {
+        other: Culprit,
+    },
+    /// There is no mbarrier.
+    NoMbarrier,
+}
+
+impl Mark {
+    #[inline(always)]
+    fn of(actor: Actor, kind: Kind) -> Mark {
+        let Actor { epoch, warp_epoch, pc, thread, sync, in_step: _ } = actor;
+        Mark { epoch, warp_epoch, pc, thread, sync, kind }
+    }
+
+    /// Returns whether something orders this access before one of `now`, whoever else it stands
+    /// for.
+    #[inline(always)]
+    fn ordered_before(&self, now: Actor, known: &Known) -> bool {
+        if self.kind == Kind::Never || self.epoch < now.epoch {
+            return true;
+        }
+        if self.kind == Kind::Warps {
+            return false;
+        }
+        if self.thread / 32 != now.thread / 32 {
+            return known.handed(self, now);
+        }
+        let seen = match known.seen.get(usize::from(now.thread / 32)) {
+            Some(Some(seen)) => seen[usize::from(now.thread % 32)][usize::from(self.thread % 32)],
+            _ => now.warp_epoch,
+        };
+        self.warp_epoch < seen
+            || self.kind != Kind::Lanes && self.thread == now.thread
+            || known.handed(self, now)
+            || now.in_step
+    }
+
+    #[inline(always)]
+    fn conflicts(&self, now: Actor, known: &Known) -> bool {
+        !(self.sync && now.sync || self.ordered_before(now, known))
+    }
+
+    #[cold]
+    fn race(&self, now: Actor, wrote: bool) -> Fault {
+        let other = (self.thread != now.thread).then(|| self.place());
+        Fault::Race { other, pc: self.pc, wrote }
+    }
+
+    /// Returns whether ordinary accesses may be made behind it.
+    #[inline(always)]
+    fn is_free(&self) -> Result<(), Fault> {
+        match self.kind {
+            Kind::Pending => Err(Fault::Pending { other: self.place() }),
+            Kind::Mbarrier => Err(Fault::Mbarrier { other: self.place() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn place(&self) -> Culprit {
+        let thread = u32::from(self.thread);
+        Culprit { warp: thread / 32, lane: thread % 32, pc: self.pc }
+    }
+}
+
+impl Shared {
+    /// What that of a block takes of the host, with its shadow; `warps` is the number of warps that
+    /// may pass barriers of their own.
+    pub(crate) fn host_bytes(bytes: u32, grain: u32, warps: u32, mbarriers: bool) -> u64 {
+        let words = u64::from(bytes.div_ceil(4));
+        let handed = if mbarriers { Mbarriers::host_bytes(words << (2 - grain), warps) } else { 0 };
+        handed
+            + bytes_of::<u32>(words)
+            + bytes_of::<Cell>(words << (2 - grain))
+            + bytes_of::<Option<Box<Seen>>>(u64::from(warps).next_power_of_two())
+            + bytes_of::<Seen>(warps.into())
+    }
+
+    /// Bytes of the host that it has.
+    pub(crate) fn held(&self) -> u64 {
+        bytes_of::<u32>(self.words.capacity() as u64)
+            + bytes_of::<Cell>(self.cells.capacity() as u64)
+            + bytes_of::<Option<Box<Seen>>>(self.known.seen.capacity() as u64)
+            + bytes_of::<Seen>(self.known.seen.len() as u64)
+            + bytes_of::<Arc<Clock>>(self.known.clocks.capacity() as u64)
+            + self.mbarriers.held()
+            + self.named.held()
+            + self.handed.held()
+    }
+
+    /// The block has run, and is going to be kept.
+    pub(crate) fn retire(&mut self) {
+        self.known.clocks.clear();
+        self.mbarriers.retire();
+        self.named = named::Barriers::default();
+        self.handed = handed::Words::default();
+    }
+
+    /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at
+    /// least. `mbarriers`: how many warps it has, if there are mbarriers, else 0.
+    pub(crate) fn reset(&mut self, bytes: u32, grain: u32, mbarriers: u32) -> fault::Result<()> {
+        self.grain = grain;
+        let (words, what) = (bytes.div_ceil(4) as usize, "shared memory");
+        let cells = words << (2 - grain);
+        if self.words.len() < words {
+            refill(&mut self.words, words, 0, what)?;
+        }
+        if self.cells.len() < cells {
+            refill(&mut self.cells, cells, Cell::default(), what)?;
+        }
+        self.generation += 1;
+        self.origins.clear();
+        self.known.seen.clear();
+        self.named.reset(mbarriers as usize);
+        self.handed.reset();
+        self.mbarriers.reset(cells, mbarriers, &mut self.known)
+    }
+
+    /// Words hold zeros, written before the first barrier.
+    pub(crate) fn give(&mut self, bytes: std::ops::Range<u32>) {
+        let writer = Mark { kind: Kind::Once, ..Mark::default() };
+        let given = Cell { generation: self.generation, writer, reader: Mark::default() };
+        let cells = (bytes.start >> self.grain) as usize..(bytes.end >> self.grain) as usize;
+        self.cells[cells].fill(given);
+        self.words[(bytes.start / 4) as usize..(bytes.end / 4) as usize].fill(0);
+    }
+
+    /// Lanes of a warp pass a barrier of the warp, each with those that its mask names; `passed`
+    /// such barriers came before, and `alive` are the lanes that have not left.
+    pub(crate) fn warp_barrier(
+        &mut self,
+        warp: u32,
+        passed: u32,
+        (lanes, alive): (u32, u32),
+        masks: &[u32; 32],
+    ) {
+        let warp = warp as usize;
+        if each(lanes).any(|lane| masks[lane] == alive) {
+            if let Some(seen) = self.known.seen.get_mut(warp) {
+                *seen = None;
+            }
+            self.known.meet(warp, lanes);
+            return;
+        }
+        for lane in each(lanes).filter(|&lane| masks[lane].trailing_zeros() as usize == lane) {
+            self.known.meet(warp, masks[lane]);
+        }
+        let seen = self.seen_by(warp, passed);
+        for lane in each(lanes).filter(|&lane| masks[lane].trailing_zeros() as usize == lane) {
+            let together = masks[lane];
+            let mut all = [0; 32];
+            for member in each(together) {
+                all = std::array::from_fn(|other| all[other].max(seen[member][other]));
+            }
+            each(together).for_each(|member| all[member] = passed + 1);
+            each(together).for_each(|member| seen[member] = all);
+        }
+    }
+
+    /// What the lanes of a warp know of each other, from now on one by one.
+    fn seen_by(&mut self, warp: usize, passed: u32) -> &mut Seen {
+        let seen = &mut self.known.seen;
+        if seen.len() <= warp {
+            seen.resize_with(warp + 1, || None);
+        }
+        seen[warp].get_or_insert_with(|| Box::new([[passed; 32]; 32]))
+    }
+
+    /// The words of the first `bytes` bytes, those in which nothing has been written left out.
+    pub(crate) fn cells_of_words(&self, bytes: u32) -> Vec<Option<u32>> {
+        let cells = 1 << (2 - self.grain);
+        let written = |cell: &Cell| {
+            cell.generation == self.generation
+                && matches!(cell.writer.kind, Kind::Once | Kind::Lanes | Kind::Warps)
+        };
+        let words =
+            self.words.iter().zip(self.cells.chunks(cells)).take(bytes.div_ceil(4) as usize);
+        words.map(|(&word, cells)| cells.iter().any(written).then_some(word)).collect()
+    }
+
+    /// Reads `W` words at an aligned offset inside, or `bytes` bytes if they are less than one.
+    #[inline(always)]
+    pub(crate) fn read<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        actor: Actor,
+    ) -> Result<[u32; W], Fault> {
+        if self.mbarriers.warps > 0 {
+            self.read_cells(offset, bytes, actor)?;
+            return Ok(self.peek(offset, bytes));
+        }
+        if self.grain == 2 {
+            // A cell per word, as in kernels that access nothing smaller.
+            let first = (offset / 4) as usize;
+            for cell in &mut self.cells[first..first + W] {
+                cell.of(self.generation).read(actor, &self.known)?;
+            }
+            let mut value = [0; W];
+            value.copy_from_slice(&self.words[first..first + W]);
+            return Ok(value);
+        }
+        let (cells, known) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.read(actor, known)?;
+        }
+        Ok(self.peek(offset, bytes))
+    }
+
+    /// What all lanes of a warp read at the same place, if what was written there comes before each
+    /// of them; `first` is the first lane. The cells then are what they would be if the lanes had
+    /// read one after the other.
+    pub(crate) fn read_together<const W: usize>(
+        &mut self,
+        offset: u32,
+        first: Actor,
+    ) -> Option<[u32; W]> {
+        let warp = usize::from(first.thread / 32);
+        let known = &self.known;
+        if self.grain != 2
+            || self.mbarriers.warps > 0
+            || matches!(known.seen.get(warp), Some(Some(_)))
+        {
+            return None;
+        }
+        let place = (offset / 4) as usize;
+        let cells = self.cells.get_mut(place..place + W)?;
+        let is_before = |cell: &Cell| {
+            let Mark { epoch, kind, .. } = cell.writer;
+            let plain = matches!(kind, Kind::Once | Kind::Lanes | Kind::Warps);
+            cell.generation == self.generation && plain && epoch < first.epoch
+        };
+        if !cells.iter().all(is_before) {
+            return None;
+        }
+        // The second lane makes several of the first, or of others before. To the rest nothing is
+        // new but who was last.
+        let second = Actor { thread: first.thread + 1, ..first };
+        for cell in cells {
+            cell.note_read(first, known);
+            cell.note_read(second, known);
+            cell.reader.thread = first.thread + 31;
+        }
+        let mut value = [0; W];
+        value.copy_from_slice(self.words.get(place..place + W)?);
+        Some(value)
+    }
+
+    /// Writes as much; of less than a word the low bytes of `value`.
+    #[inline(always)]
+    pub(crate) fn write<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        value: &[u32; W],
+        actor: Actor,
+    ) -> Result<(), Fault> {
+        if self.mbarriers.warps > 0 {
+            let same = self.peek::<W>(offset, bytes) == *value;
+            self.write_cells(offset, bytes, actor, same)?;
+            self.poke(offset, bytes, value);
+            return Ok(());
+        }
+        if self.grain == 2 {
+            let first = (offset / 4) as usize;
+            let words = &mut self.words[first..first + W];
+            for (cell, (word, value)) in self.cells[first..].iter_mut().zip(words.iter().zip(value))
+            {
+                cell.of(self.generation).write(actor, &self.known, || word == value)?;
+            }
+            words.copy_from_slice(value);
+            return Ok(());
+        }
+        let same = self.peek::<W>(offset, bytes) == *value;
+        let (cells, known) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.write(actor, known, || same)?;
+        }
+        self.poke(offset, bytes, value);
+        Ok(())
+    }
+
+    /// Replaces what is there by what `new` makes of it, in one step; returns what else it makes.
+    pub(crate) fn update<const W: usize>(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        actor: Actor,
+        new: impl Fn([u32; W]) -> (u64, [u32; W]),
+    ) -> Result<u64, Fault> {
+        let (cells, known) = self.cells(offset, bytes);
+        for cell in cells {
+            cell.may_be_read(actor, known)?;
+        }
+        let (old, value) = new(self.peek(offset, bytes));
+        self.write(offset, bytes, &value, actor)?;
+        Ok(old)
+    }
+
+    /// A place has been read of which something has not been written. It may be written later, and
+    /// not at the same time.
+    #[cold]
+    pub(crate) fn note_unwritten(
+        &mut self,
+        offset: u32,
+        bytes: u32,
+        actor: Actor,
+    ) -> Result<(), Fault> {
+        let (cells, known) = self.cells(offset, bytes);
+        for cell in cells {
+            match cell.may_be_read(actor, known) {
+                Ok(()) | Err(Fault::Uninitialized | Fault::Unfounded { .. }) => {
+                    cell.note_read(actor, known);
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(())
+    }
+
+    /// What has just been written here is what nobody has written elsewhere, where `read` took it.
+    #[cold]
+    pub(crate) fn leave_unwritten(&mut self, offset: u32, bytes: u32, read: &Arc<FirstRead>) {
+        self.cells(offset, bytes).0.for_each(|cell| cell.writer.kind = Kind::Unfounded);
+        self.origins.extend(self.range(offset, bytes).map(|cell| (cell, read.clone())));
+    }
+
+    /// The read that took what was then left here, if what is here was.
+    #[cold]
+    pub(crate) fn origin(&mut self, offset: u32, bytes: u32) -> Option<Arc<FirstRead>> {
+        let kind = |cell: &mut Cell| cell.of(self.generation).writer.kind;
+        let mut kinds = self.range(offset, bytes).map(|cell| (cell, kind(&mut self.cells[cell])));
+        let (cell, _) = kinds.find(|(_, kind)| *kind == Kind::Unfounded)?;
+        self.origins.get(&cell).cloned()
+    }
+
+    /// A `cp.async` to here has begun.
+    pub(crate) fn expect(&mut self, offset: u32, bytes: u32, actor: Actor) -> Result<(), Fault> {
+        if self.mbarriers.warps > 0 {
+            self.write_cells(offset, bytes, actor, false)?;
+        } else {
+            let (cells, known) = self.cells(offset, bytes);
+            for cell in cells {
+                cell.write(actor, known, || false)?;
+            }
+        }
+        self.cells(offset, bytes).0.for_each(|cell| cell.writer.kind = Kind::Pending);
+        Ok(())
+    }
+
+    /// It has arrived, and the thread that started it has waited for it.
+    pub(crate) fn arrive(&mut self, offset: u32, bytes: u32, value: [u32; 4], actor: Actor) {
+        for cell in self.cells(offset, bytes).0 {
+            (cell.writer, cell.reader) = (Mark::of(actor, Kind::Once), Mark::default());
+        }
+        let (first, count) = ((offset / 4) as usize, (bytes / 4) as usize);
+        self.words[first..first + count].copy_from_slice(&value[..count]);
+    }
+
+    #[inline(always)]
+    fn cells(&mut self, offset: u32, bytes: u32) -> (impl Iterator<Item = &mut Cell>, &Known) {
+        let range = self.range(offset, bytes);
+        let cells = self.cells[range].iter_mut();
+        (cells.map(|cell| cell.of(self.generation)), &self.known)
+    }
+
+    #[inline(always)]
+    fn range(&self, offset: u32, bytes: u32) -> std::ops::Range<usize> {
+        let first = (offset >> self.grain) as usize;
+        first..first + (bytes >> self.grain).max(1) as usize
+    }
+
+    fn peek<const W: usize>(&self, offset: u32, bytes: u32) -> [u32; W] {
+        let first = (offset / 4) as usize;
+        let mut value = [0; W];
+        value.copy_from_slice(&self.words[first..first + W]);
+        if bytes < 4 {
+            value[0] = value[0] >> (8 * (offset % 4)) & part(bytes);
+        }
+        value
+    }
+
+    fn poke<const W: usize>(&mut self, offset: u32, bytes: u32, value: &[u32; W]) {
+        let first = (offset / 4) as usize;
+        if bytes < 4 {
+            let (shift, word) = (8 * (offset % 4), &mut self.words[first]);
+            *word = *word & !(part(bytes) << shift) | (value[0] & part(bytes)) << shift;
+        } else {
+            self.words[first..first + W].copy_from_slice(value);
+        }
+    }
+}
+
+/// The low bits of a word that an access of fewer bytes has.
+fn part(bytes: u32) -> u32 {
+    if bytes == 1 { 0xff } else { 0xffff }
+}
+
+impl Cell {
+    /// What the cell says to a generation.
+    #[inline(always)]
+    fn of(&mut self, generation: u64) -> &mut Cell {
+        if self.generation != generation {
+            *self = Cell { generation, ..Cell::default() };
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn may_be_read(&self, now: Actor, known: &Known) -> Result<(), Fault> {
+        self.writer.is_free()?;
+        if self.writer.conflicts(now, known) {
+            return Err(self.writer.race(now, true));
+        }
+        match self.writer.kind {
+            Kind::Never => Err(Fault::Uninitialized),
+            Kind::Unfounded => Err(Fault::Unfounded { other: self.writer.place() }),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn read(&mut self, now: Actor, known: &Known) -> Result<(), Fault> {
+        self.may_be_read(now, known)?;
+        self.note_read(now, known);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn note_read(&mut self, now: Actor, known: &Known) {
+        let before = self.reader;
+        let kind = if before.ordered_before(now, known) {
+            Kind::Once
+        } else if before.kind == Kind::Warps || before.thread / 32 != now.thread / 32 {
+            Kind::Warps
+        } else {
+            Kind::Lanes
+        };
+        let sync = now.sync && (kind == Kind::Once || before.sync);
+        self.reader = Mark::of(Actor { sync, ..now }, kind);
+    }
+
+    #[inline(always)]
+    fn write(
+        &mut self,
+        now: Actor,
+        known: &Known,
+        same_value: impl FnOnce() -> bool,
+    ) -> Result<(), Fault> {
+        let before = self.writer;
+        before.is_free()?;
+        if before.conflicts(now, known) {
+            // Lanes of one instruction that write the same value leave no doubt about the result.
+            let together = before.pc == now.pc && before.thread / 32 == now.thread / 32;
+            if !(together && same_value()) {
+                return Err(before.race(now, true));
+            }
+        }
+        if self.reader.conflicts(now, known) {
+            return Err(self.reader.race(now, false));
+        }
+        // A thread's own plain access is not made up for by its atomic ones: others are still not
+        // ordered after it.
+        let remains = |mark: Mark| {
+            let Mark { epoch, warp_epoch, thread, .. } = mark;
+            now.sync
+                && !mark.sync
+                && mark.kind == Kind::Once
+                && (epoch, warp_epoch, thread) == (now.epoch, now.warp_epoch, now.thread)
+        };
+        if !remains(self.writer) {
+            self.writer = Mark::of(now, Kind::Once);
+        }
+        if !remains(self.reader) {
+            self.reader = Mark::default();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,121 @@
+//! What several families have in common: an instruction as it is decoded, and modifiers.
+
+use std::ops::{Deref, DerefMut};
+
+use super::refusal::Refusal;
+use crate::isa::{Compare, Op, Order, Round, Slot, Space, Type};
+use crate::parse::body::state::Body;
+use crate::parse::source::statement::Operand;
+use crate::parse::source::types::Typed;
+
+/// What an instruction is decoded to.
+pub(super) type Decoded = Result<Op, Refusal>;
+
+/// The operands of an instruction, and the kernel or function that it goes to.
+pub(super) struct Coder<'d, 'c, 's> {
+    pub(super) body: &'d mut Body<'c, 's>,
+    pub(super) operands: &'d [Operand<'s>],
+}
+
+impl<'c, 's> Deref for Coder<'_, 'c, 's> {
+    type Target = Body<'c, 's>;
+
+    fn deref(&self) -> &Body<'c, 's> {
+        self.body
+    }
+}
+
+impl DerefMut for Coder<'_, '_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.body
+    }
+}
+
+impl<'d, 's> Coder<'d, '_, 's> {
+    /// The operands, if there are as many as there must be.
+    pub(super) fn exactly<const N: usize>(&self) -> Result<&'d [Operand<'s>; N], String> {
+        self.operands.try_into().map_err(|_| self.not(N))
+    }
+
+    /// The slots of a destination and of the sources behind it, which are all operands, by types.
+    pub(super) fn slots<const N: usize>(
+        &mut self,
+        d: Typed,
+        sources: [Typed; N],
+    ) -> Result<(Slot, [Slot; N]), String> {
+        let [first, operands @ ..] = self.operands else { return Err(self.not(N + 1)) };
+        if operands.len() != N {
+            return Err(self.not(N + 1));
+        }
+        let (d, mut slots) = (self.destination(first, d)?, [0; N]);
+        for (slot, (operand, typed)) in slots.iter_mut().zip(operands.iter().zip(sources)) {
+            *slot = self.source(operand, typed)?;
+        }
+        Ok((d, slots))
+    }
+
+    fn not(&self, count: usize) -> String {
+        format!("it takes {count} operands, not {}", self.operands.len())
+    }
+}
+
+/// `.rn`, `.rz`, `.rm`, `.rp`: how a float result is rounded.
+pub(super) fn round(name: &str) -> Option<Round> {
+    named!(name, Round { "rn" => Nearest, "rz" => Zero, "rm" => Down, "rp" => Up })
+}
+
+/// `.rni`, `.rzi`, `.rmi`, `.rpi`: how a float becomes an integer.
+pub(super) fn round_to_integer(name: &str) -> Option<Round> {
+    name.strip_suffix('i').and_then(round)
+}
+
+/// Comparisons that all types have.
+pub(super) fn compare(name: &str) -> Option<Compare> {
+    named!(name, Compare { "eq" => Eq, "ne" => Ne, "lt" => Lt, "le" => Le, "gt" => Gt, "ge" => Ge })
+}
+
+/// A state space that is loaded from and stored to.
+pub(super) fn space(name: &str) -> Option<Space> {
+    named!(name, Space { "global" => Global, "shared" | "shared::cta" => Shared, "local" => Local })
+}
+
+pub(super) fn is_scope(name: &str) -> bool {
+    matches!(name, "cta" | "gpu" | "sys")
+}
+
+/// `.relaxed`, `.acquire` and so on.
+pub(super) fn order(name: &str) -> Option<Order> {
+    named!(name, Order {
+        "relaxed" => Relaxed, "acquire" => Acquire, "release" => Release,
+        "acq_rel" => AcquireRelease,
+    })
+}
+
+/// The modifiers of an opcode, taken one after the other in the order that PTX has them.
+#[derive(Debug)]
+pub(super) struct Rest<'p>(pub(super) &'p [&'p str]);
+
+impl<'p> Rest<'p> {
+    /// Takes the next modifier if it means something here.
+    pub(super) fn take<T>(&mut self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let (first, rest) = self.0.split_first()?;
+        let found = meaning(first)?;
+        self.0 = rest;
+        Some(found)
+    }
+
+    /// Takes the next modifier if it is one of these.
+    pub(super) fn accept(&mut self, names: &[&str]) -> bool {
+        self.take(|name| names.contains(&name).then_some(())).is_some()
+    }
+
+    /// Takes `.ftz`, if it is next and the type has it, and gives the type of the operation.
+    pub(super) fn flushed(&mut self, ty: Type) -> Type {
+        match ty {
+            Type::F32 if self.accept(&["ftz"]) => Type::F32Ftz,
+            Type::F16 if self.accept(&["ftz"]) => Type::F16Ftz,
+            Type::F16x2 if self.accept(&["ftz"]) => Type::F16x2Ftz,
+            _ => ty,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `tex`, `suld`, `sust`, `txq` and `suq`, of textures and surfaces whose handles are in registers.
+
+use super::modifiers::{Coder, Decoded};
+use super::refusal::Refusal;
+use crate::isa::{Geometry, Op, Outside, Query, Slot, Type};
+use crate::parse::body::state::Body;
+use crate::parse::source::statement::{Atom, Operand};
+use crate::parse::source::types::{self, B32, F32, S32, Typed, U64, unsigned};
+
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
+    match *parts {
+        ["tex", geometry, "v4", ty, "f32"] => {
+            let (geometry, typed) = fetched(geometry, ty)?;
+            let [d, at] = body.exactly()?;
+            fetch(body, (geometry, false, typed), d, at)
+        }
+        ["tex", "1d", "v4", ty, "s32"] => {
+            let (geometry, typed) = fetched("1d", ty)?;
+            let [d, at] = body.exactly()?;
+            fetch(body, (geometry, true, typed), d, at)
+        }
+        // There is one level.
+        ["tex", "level", geometry, "v4", ty, "f32"] => {
+            let (geometry, typed) = fetched(geometry, ty)?;
+            let [d, at, level] = body.exactly()?;
+            body.source(level, F32)?;
+            fetch(body, (geometry, false, typed), d, at)
+        }
+        ["suld", "b", ref rest @ ..] => {
+            let access = Access::read(rest).ok_or(Refusal::Unknown)?;
+            let [d, at] = body.exactly()?;
+            load(body, &access, d, at)
+        }
+        ["sust", "b", ref rest @ ..] => {
+            let access = Access::read(rest).ok_or(Refusal::Unknown)?;
+            let [at, a] = body.exactly()?;
+            store(body, &access, at, a)
+        }
+        [base @ ("txq" | "suq"), query, "b32"] => {
+            let surface = base == "suq";
+            let query = asked(query)
+                .filter(|query| !(surface && *query == Query::Normalized))
+                .ok_or(Refusal::Unknown)?;
+            let [d, object] = body.exactly()?;
+            let Operand::Address(object, 0) = *object else {
+                return Err("a texture or surface in brackets was expected".into());
+            };
+            let object = handle(body, object)?;
+            Ok(Op::ObjectQuery { query, surface, d: body.destination(d, B32)?, object })
+        }
+        _ => Err(Refusal::Unknown),
+    }
+}
+
+fn fetched(geometry: &str, ty: &str) -> Result<(Geometry, Typed), Refusal> {
+    let geometry = Geometry::of(geometry).ok_or(Refusal::Unknown)?;
+    let typed = match ty {
+        "f32" => F32,
+        "s32" => S32,
+        "u32" => types::U32,
+        _ => return Err(Refusal::Unknown),
+    };
+    Ok((geometry, typed))
+}
+
+fn asked(query: &str) -> Option<Query> {
+    named!(query, Query {
+        "width" => Width, "height" => Height, "depth" => Depth, "array_size" => Layers,
+        "normalized_coords" => Normalized,
+    })
+}
+
+fn fetch<'s>(
+    body: &mut Body<'_, 's>,
+    (geometry, linear, typed): (Geometry, bool, Typed),
+    d: &Operand<'s>,
+    at: &Operand<'s>,
+) -> Decoded {
+    let (object, at) = place(body, geometry, if linear { S32 } else { F32 }, at)?;
+    let Operand::Vector(elements) = d else {
+        return Err("a fetch has four values".into());
+    };
+    let elements: [Atom<'s>; 4] =
+        elements.as_slice().try_into().map_err(|_| "a fetch has four values".to_string())?;
+    let mut d = [0; 4];
+    for (slot, atom) in d.iter_mut().zip(elements) {
+        *slot = match atom {
+            Atom::Name("_") => body.sink(false)?,
+            _ => body.destination(&Operand::Atom(atom), typed)?,
+        };
+    }
+    Ok(Op::Fetch { geometry, linear, ty: typed.ty, d, object, at })
+}
+
+/// What the modifiers of `suld.b` and `sust.b` say.
+struct Access {
+    geometry: Geometry,
+    count: u8,
+    typed: Typed,
+    outside: Outside,
+}
+
+impl Access {
+    /// `.geometry.cache.vector.type.outside`
+    fn read(parts: &[&str]) -> Option<Access> {
+        let (geometry, mut rest) = parts.split_first()?;
+        if let ["ca" | "cg" | "cs" | "cv" | "wb" | "wt", behind @ ..] = rest {
+            rest = behind;
+        }
+        let (count, ty, outside) = match *rest {
+            ["v2", ty, outside] => (2, ty, outside),
+            ["v4", ty, outside] => (4, ty, outside),
+            [ty, outside] => (1, ty, outside),
+            _ => return None,
+        };
+        let typed = match ty {
+            "b8" | "b16" | "b32" | "b64" => types::any(ty)?,
+            _ => return None,
+        };
+        let outside = match outside {
+            "trap" => Outside::Trap,
+            "clamp" => Outside::Clamp,
+            "zero" => Outside::Zero,
+            _ => return None,
+        };
+        let fits = typed.bytes() * u32::from(count) <= 16;
+        fits.then_some(Access { geometry: Geometry::of(geometry)?, count, typed, outside })
+    }
+
+    fn ty(&self) -> Type {
+        unsigned(self.typed.ty)
+    }
+}
+
+fn load<'s>(
+    body: &mut Body<'_, 's>,
+    access: &Access,
+    d: &Operand<'s>,
+    at: &Operand<'s>,
+) -> Decoded {
+    let Access { geometry, count, typed, outside } = *access;
+    let (object, at) = place(body, geometry, S32, at)?;
+    let (d, wide) =
+        values(count, d, |atom| body.destination_or_wider(&Operand::Atom(atom), typed))?;
+    Ok(Op::SurfaceLoad { geometry, outside, ty: access.ty(), count, wide, d, object, at })
+}
+
+fn store<'s>(
+    body: &mut Body<'_, 's>,
+    access: &Access,
+    at: &Operand<'s>,
+    a: &Operand<'s>,
+) -> Decoded {
+    let Access { geometry, count, typed, outside } = *access;
+    let (object, at) = place(body, geometry, S32, at)?;
+    let (a, wide) = values(count, a, |atom| body.source_or_wider(&Operand::Atom(atom), typed))?;
+    Ok(Op::SurfaceStore { geometry, outside, ty: access.ty(), count, wide, a, object, at })
+}
+
+/// The slots of the values, each of which `slot` finds with its register's bytes, and whether they
+/// are of 64 bits.
+fn values<'s>(
+    count: u8,
+    operand: &Operand<'s>,
+    mut slot: impl FnMut(Atom<'s>) -> Result<(Slot, u32), String>,
+) -> Result<([Slot; 4], bool), String> {
+    let one;
+    let atoms = match operand {
+        Operand::Vector(elements) => elements.as_slice(),
+        Operand::Atom(atom) => {
+            one = [*atom];
+            &one
+        }
+        _ => &[],
+    };
+    if atoms.len() != usize::from(count) {
+        return Err(format!("the access has {count} values, and so must the operand"));
+    }
+    let (mut slots, mut wide) = ([0; 4], None);
+    for (found, atom) in slots.iter_mut().zip(atoms) {
+        let bytes;
+        (*found, bytes) = slot(*atom)?;
+        if wide.is_some_and(|wide| wide != (bytes == 8)) {
+            return Err("the registers of a vector differ in size".to_string());
+        }
+        wide = Some(bytes == 8);
+    }
+    Ok((slots, wide == Some(true)))
+}
+
+/// The slots of `[object, {layer, x, y}]`; the number of a layer has no sign, and what is there
+/// more than the geometry needs is not looked at.
+fn place<'s>(
+    body: &mut Body<'_, 's>,
+    geometry: Geometry,
+    coordinate: Typed,
+    operand: &Operand<'s>,
+) -> Result<(Slot, [Slot; 3]), String> {
+    let Operand::Texel(object, at) = operand else {
+        return Err("a texture or surface in brackets, with coordinates, was expected".to_string());
+    };
+    let object = handle(body, *object)?;
+    let (numbers, at) = (geometry.numbers(), at.as_slice());
+    let written = if numbers == 3 { 4 } else { numbers };
+    if at.len() != written {
+        let name = geometry.name();
+        return Err(format!("`.{name}` has {written} numbers for a place, not {}", at.len()));
+    }
+    let mut slots = [0; 3];
+    for (number, (slot, atom)) in slots.iter_mut().zip(at).take(numbers).enumerate() {
+        let is_layer = geometry.is_layered() && number == 0;
+        *slot = body.source(&Operand::Atom(*atom), if is_layer { B32 } else { coordinate })?;
+    }
+    Ok((object, slots))
+}
+
+/// The slot of a handle.
+fn handle<'s>(body: &mut Body<'_, 's>, object: Atom<'s>) -> Result<Slot, String> {
+    body.source(&Operand::Atom(object), U64)
+}

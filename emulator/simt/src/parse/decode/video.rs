@@ -1,0 +1,148 @@
+//! The video instructions: the scalar ones, `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and
+//! their like, and those on halves or bytes, `vadd4.s32.s32.s32.sat`, without selectors and masks.
+//!
+//! Not the scalar ones with bounds (`.sat`), with the lesser or greater of the result and a third
+//! operand, or with a product that is shifted: an H100 was seen to compute other results than PTX
+//! says.
+
+use super::modifiers::{Coder, Decoded, Rest, compare};
+use super::refusal::Refusal;
+use crate::isa::{Op, Part32, Simd, SimdFinish, SimdOp, Ternary, Video, VideoEnd, VideoOp};
+use crate::parse::source::statement::{Atom, Operand};
+use crate::parse::source::types::B32;
+
+pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
+    let mut video = read(parts).ok_or(Refusal::Unknown)?;
+    let takes_c = video.end != VideoEnd::Plain || matches!(video.op, VideoOp::MultiplyAdd { .. });
+    let (d, a, b, c) = match body.operands {
+        [d, a, b] if !takes_c => (d, a, b, None),
+        [d, a, b, c] => (d, a, b, Some(c)),
+        _ => {
+            let [d, a, b, c] = body.exactly()?;
+            (d, a, b, Some(c))
+        }
+    };
+    let ((d, to), (a, a_part), (b, b_part)) = (selected(d), selected(a), selected(b));
+    match (to, video.end, c) {
+        (Part32::Whole, VideoEnd::Plain, Some(_)) if !takes_c => {
+            return Err("the fourth operand is for a part of the result that is replaced: `.b0` or `.h0` is missing".into());
+        }
+        (Part32::Whole, _, _) => {}
+        (part, VideoEnd::Plain, Some(_)) if !takes_c => video.end = VideoEnd::Merge(part),
+        _ => {
+            return Err(
+                "a part of the result is replaced only if nothing else is done with it".into()
+            );
+        }
+    }
+    video.select = [a_part, b_part];
+    let d = body.destination(&d, B32)?;
+    let (a, b) = (body.source(&a, B32)?, body.source(&b, B32)?);
+    let c = c.map_or(Ok(b), |c| body.source(c, B32))?;
+    Ok(Op::Ternary { op: Ternary::Video(video), ty: B32.ty, d, a, b, c })
+}
+
+/// An operand, and which part of it is meant.
+fn selected<'s>(operand: &Operand<'s>) -> (Operand<'s>, Part32) {
+    let Operand::Atom(Atom::Name(name)) = *operand else { return (*operand, Part32::Whole) };
+    let part = match name.rsplit_once('.') {
+        Some((_, "b0")) => Part32::Byte(0),
+        Some((_, "b1")) => Part32::Byte(1),
+        Some((_, "b2")) => Part32::Byte(2),
+        Some((_, "b3")) => Part32::Byte(3),
+        Some((_, "h0")) => Part32::Half(0),
+        Some((_, "h1")) => Part32::Half(1),
+        _ => return (*operand, Part32::Whole),
+    };
+    (Operand::Atom(Atom::Name(&name[..name.len() - 3])), part)
+}
+
+fn read(parts: &[&str]) -> Option<Video> {
+    let mut rest = Rest(&parts[1..]);
+    let is_signed = |name: &str| match name {
+        "u32" => Some(false),
+        "s32" => Some(true),
+        _ => None,
+    };
+    // Without bounds it is no matter whether the result is signed. `vset` does not say it.
+    if parts[0] != "vset" {
+        rest.take(is_signed)?;
+    }
+    let signed = [rest.take(is_signed)?, rest.take(is_signed)?];
+    let is_shift = matches!(parts[0], "vshl" | "vshr");
+    if is_shift && signed[1] {
+        return None;
+    }
+    let test = if parts[0] == "vset" { Some(rest.take(compare)?) } else { None };
+    let more = parts[0] == "vmad" && rest.accept(&["po"]);
+    let wrap = match is_shift {
+        true => rest.take(|name| ["clamp", "wrap"].iter().position(|mode| *mode == name))? == 1,
+        false => false,
+    };
+    let op = match parts[0] {
+        "vadd" => VideoOp::Add,
+        "vsub" => VideoOp::Sub,
+        "vabsdiff" => VideoOp::AbsoluteDifference,
+        "vmin" => VideoOp::Min,
+        "vmax" => VideoOp::Max,
+        "vshl" => VideoOp::ShiftLeft { wrap },
+        "vshr" => VideoOp::ShiftRight { wrap },
+        "vset" => VideoOp::Compare(test?),
+        _ => VideoOp::MultiplyAdd { more },
+    };
+    let end = if rest.accept(&["add"]) { VideoEnd::Add } else { VideoEnd::Plain };
+    let is_whole = rest.0.is_empty() && (parts[0] != "vmad" || end == VideoEnd::Plain);
+    is_whole.then_some(Video { op, signed, select: [Part32::Whole; 2], end })
+}
+
+/// An operation of halves or bytes.
+pub(super) fn is_simd(name: &str) -> bool {
+    split(name).is_some()
+}
+
+/// The name without its number, and the bits that one element has.
+fn split(name: &str) -> Option<(&str, u8)> {
+    let (name, bits) = match name.strip_suffix('4') {
+        Some(name) => (name, 8),
+        None => (name.strip_suffix('2')?, 16),
+    };
+    let known = matches!(name, "vadd" | "vsub" | "vavrg" | "vabsdiff" | "vmin" | "vmax" | "vset");
+    known.then_some((name, bits))
+}
+
+pub(super) fn simd(body: &mut Coder, parts: &[&str]) -> Decoded {
+    let simd = read_simd(parts).ok_or(Refusal::Unknown)?;
+    let (d, [a, b, c]) = body.slots(B32, [B32; 3])?;
+    Ok(Op::Ternary { op: Ternary::Simd(simd), ty: B32.ty, d, a, b, c })
+}
+
+fn read_simd(parts: &[&str]) -> Option<Simd> {
+    let (name, bits) = split(parts[0])?;
+    // `vset` says what it compares where the others say what they give.
+    let (op, [d, a, b], rest) = match (name, &parts[1..]) {
+        ("vset", [a, b, test, rest @ ..]) => {
+            (SimdOp::Compare(compare(test)?), ["u32", *a, *b], rest)
+        }
+        (_, [d, a, b, rest @ ..]) => (operation(name)?, [*d, *a, *b], rest),
+        _ => return None,
+    };
+    let finish = match *rest {
+        [] => SimdFinish::Cut,
+        ["sat"] if name != "vset" => SimdFinish::Clamp,
+        ["add"] => SimdFinish::Sum,
+        _ => return None,
+    };
+    let is_signed = |name: &str| match name {
+        "u32" => Some(false),
+        "s32" => Some(true),
+        _ => None,
+    };
+    Some(Simd { op, bits, signed: [is_signed(a)?, is_signed(b)?, is_signed(d)?], finish })
+}
+
+fn operation(name: &str) -> Option<SimdOp> {
+    named!(name, SimdOp {
+        "vadd" => Add, "vsub" => Sub, "vavrg" => Average, "vabsdiff" => AbsoluteDifference,
+        "vmin" => Min, "vmax" => Max,
+    })
+}

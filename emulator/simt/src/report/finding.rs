@@ -1,0 +1,170 @@
+//! What the emulator finds wrong, in a sentence.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::isa::Kernel;
+
+/// A finding: what a kernel did wrong, which threads did it, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// What kind of mistake it is.
+    pub kind: ReportKind,
+    /// The kernel's name.
+    pub kernel: String,
+    /// The block's index in the grid.
+    pub block: [u32; 3],
+    /// The warp's number in its block.
+    pub warp: u32,
+    /// The lanes of the warp that are concerned, lane 0 in the lowest bit.
+    pub lanes: u32,
+    /// The line of the PTX, from 1; 0 if no instruction is concerned.
+    pub line: u32,
+    /// The file and line that the instruction was compiled from, if the PTX says it.
+    pub source: Option<(Arc<str>, u32)>,
+    /// What happened, as the rest of a sentence.
+    pub message: String,
+}
+
+/// The kinds of mistakes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ReportKind {
+    /// An access outside of every buffer, or past the end of shared or local memory.
+    OutOfBounds,
+    /// An address that is no multiple of the access's size.
+    Misaligned,
+    /// A write to constant memory, or to a parameter.
+    ReadOnly,
+    /// A read of memory that nothing has written.
+    Uninitialized,
+    /// Two accesses of one place, at least one a write, that nothing orders.
+    Race,
+    /// A barrier that not all threads reach which have not left the kernel, or a wrong use of an
+    /// mbarrier.
+    Barrier,
+    /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it, or names
+    /// some that do something else. (It may name lanes that have left the kernel.) Or a product of
+    /// matrices that not all lanes of a warp execute.
+    Shuffle,
+    /// All blocks wait for something that none of them will do.
+    NoProgress,
+    /// The launch executed all instructions that it was given
+    /// ([`Launch::instructions`](crate::Launch)), and has not ended.
+    Instructions,
+    /// The emulator needs more memory of the host for the launch than this was given
+    /// ([`Launch::host_bytes`](crate::Launch)).
+    HostBytes,
+    /// Somebody cancelled the launch ([`Launch::cancel`](crate::Launch)).
+    Cancelled,
+    /// More memory was touched than the emulated device may take from its host, or than the host
+    /// has.
+    OutOfMemory,
+    /// A handle that is none of a texture or surface, or a use of one that does not go with what it
+    /// is.
+    Texture,
+    /// A call through a pointer to no function, or of a function that takes something else; or
+    /// calls that are nested too deep.
+    Call,
+    /// An `assert` of the kernel did not hold.
+    Assert,
+    /// The kernel executed `trap`.
+    Trap,
+    /// The launch itself is wrong: arguments, block size, shared memory.
+    Launch,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kernel)?;
+        if self.line == 0 {
+            return write!(f, ": {}", self.message);
+        }
+        match &self.source {
+            Some((file, line)) => write!(f, " at {file}:{line} (PTX line {})", self.line)?,
+            None => write!(f, " at PTX line {}", self.line)?,
+        }
+        let [x, y, z] = self.block;
+        if y == 0 && z == 0 {
+            write!(f, ", block {x}")?;
+        } else {
+            write!(f, ", block ({x}, {y}, {z})")?;
+        }
+        write!(f, ", warp {}, {}: {}", self.warp, Lanes(self.lanes), self.message)
+    }
+}
+
+impl std::error::Error for Report {}
+
+impl Report {
+    /// A finding that concerns the launch and no instruction of it.
+    pub(crate) fn launch(kernel: &Kernel, message: String) -> Report {
+        Report {
+            kind: ReportKind::Launch,
+            kernel: kernel.name().to_string(),
+            block: [0; 3],
+            warp: 0,
+            lanes: 0,
+            line: 0,
+            source: None,
+            message,
+        }
+    }
+}
+
+/// A mask, written as the lanes it names: `lane 3`, `lanes 0-15, 31`.
+pub(crate) struct Lanes(pub(crate) u32);
+
+impl fmt::Display for Lanes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.count_ones() == 1 { "lane " } else { "lanes " })?;
+        if self.0 == 0 {
+            return f.write_str("(none)");
+        }
+        let (mut rest, mut start, mut first) = (self.0, 0, true);
+        while rest != 0 {
+            start += rest.trailing_zeros();
+            let run = (self.0 >> start).trailing_ones();
+            if !first {
+                f.write_str(", ")?;
+            }
+            first = false;
+            match run {
+                1 => write!(f, "{start}")?,
+                _ => write!(f, "{start}-{}", start + run - 1)?,
+            }
+            start += run;
+            rest = self.0.checked_shr(start).unwrap_or(0);
+        }
+        Ok(())
+    }
+}
+
+/// A number of things, in the singular if it is one: `1 byte`, `4 bytes`.
+pub(crate) struct Count<N>(pub(crate) N, pub(crate) &'static str);
+
+impl<N: fmt::Display + PartialEq + From<u8>> fmt::Display for Count<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.0 == N::from(1) { "" } else { "s" };
+        write!(f, "{} {}{plural}", self.0, self.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::finding::{Count, Lanes};
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(Count(1, "byte").to_string(), "1 byte");
+        assert_eq!(Count(0, "thread").to_string(), "0 threads");
+    }
+
+    #[test]
+    fn masks_are_written_as_ranges() {
+        assert_eq!(Lanes(0b1000).to_string(), "lane 3");
+        assert_eq!(Lanes(0x8000_ffff).to_string(), "lanes 0-15, 31");
+        assert_eq!(Lanes(u32::MAX).to_string(), "lanes 0-31");
+        assert_eq!(Lanes(0b10110).to_string(), "lanes 1-2, 4");
+    }
+}
