@@ -1,9 +1,9 @@
 //! A PTX emulator: CUDA kernels run without a GPU, with the same bits as on one.
 //!
-//! [`Module::parse`] decodes PTX and refuses what it does not know: the kernel that holds it, if it
-//! is in one, and the others run. A [`Launch`] on a [`Memory`] runs a kernel's blocks, 32 lanes an
-//! instruction, and either returns [`Counters`] or a [`Report`] that says what the kernel does
-//! wrong, which threads do it, and in which line.
+//! [`Module::parse`] decodes PTX and refuses what it does not know. An unknown statement inside a
+//! kernel refuses only that kernel; the others run. A [`Launch`] on a [`Memory`] runs a kernel's
+//! blocks, each instruction in 32 lanes. It returns [`Counters`], or a [`Report`] that names what
+//! the kernel does wrong, which threads do it, and in which line.
 //!
 //! ```
 //! use simt::{Launch, Memory, Module};
@@ -48,30 +48,30 @@
 //!
 //! A [`Stepper`] goes through a launch one instruction at a time, forward and backward.
 //!
-//! [`Declarations`] are the kernels and parameters of any PTX, also of what is not emulated.
+//! [`Declarations`] lists the kernels and parameters of any PTX, even of PTX that cannot run.
 //!
-//! Nothing in a launch depends on the time: `%clock`, `%globaltimer` and their like count the
-//! instructions that a warp has executed. They can be waited for and compared within a warp, and
-//! measure nothing.
+//! Nothing in a launch depends on time: `%clock`, `%globaltimer` and the like count the
+//! instructions that a warp has executed. A kernel can wait for them and compare them within a
+//! warp, but they measure nothing.
 //!
-//! Textures ([`Memory::texture`]) and surfaces ([`Memory::surface`]) lie in buffers. Fetches are
-//! counted as requests, with the bytes of their texels and without sectors, since a GPU lays arrays
-//! out in a way of its own.
+//! Textures ([`Memory::texture`]) and surfaces ([`Memory::surface`]) use buffers as their storage.
+//! A fetch is counted as a request, with the bytes of its texels and without sectors, since the
+//! layout of arrays on a GPU is opaque.
 //!
-//! The source is on floors, each a folder that knows only those below it:
+//! The source has layers. Each layer is a folder that knows only the layers below it:
 //!
 //! 1. `stepper` goes through a launch one instruction at a time;
 //! 2. `launch` checks a launch and runs its blocks;
 //! 3. `machine` executes instructions: `state`, `arithmetic`, `access`, then warps and blocks;
 //! 4. `parse` turns PTX into kernels: `source`, `body`, `decode`, then kernels and modules;
-//! 5. `memory` has global and shared memory, textures, and the order of accesses;
-//! 6. `report` has what is reported and counted, and what a launch may use;
-//! 7. `isa` is what an instruction is, in one table.
+//! 5. `memory` holds global and shared memory, textures, and the order of accesses;
+//! 6. `report` holds reports, counters, and the bounds of a launch;
+//! 7. `isa` defines the instructions, in one table.
 //!
-//! It is plain safe Rust without dependencies, threads, clocks or files: what it needs of the world
-//! is handed to it.
+//! The crate is plain safe Rust without dependencies, threads, clocks or files. Its caller provides
+//! everything that it needs from outside.
 
-/// The variant of an enum that a name, or several, mean, if it is in the table.
+/// Returns the variant of an enum that a name selects, or `None` if the table lacks the name.
 macro_rules! named {
     ($name:expr, $type:ident { $($known:pat => $variant:ident $(($value:expr))?),* $(,)? }) => {
         match $name {
@@ -104,7 +104,7 @@ pub use report::{
 pub use report::{sectors, wavefronts};
 pub use stepper::{Cell, Path, Register, Step, Stepper, Values, Waits, Warp};
 
-/// The code of the README, as a test.
+/// Runs the code of the README as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

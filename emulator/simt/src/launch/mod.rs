@@ -1,4 +1,4 @@
-//! Launches: checked, and their blocks run.
+//! Checks launches, and runs their blocks.
 
 mod prepared;
 mod run;

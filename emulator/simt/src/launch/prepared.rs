@@ -8,7 +8,7 @@ use crate::memory::global::{Memory, PAGE_WORDS, Slot, Word, Workspace, variables
 use crate::memory::texture::Table;
 use crate::report::{Bounds, Report, bytes_of};
 
-/// The most shared memory of a block, in bytes: that of an H100 or H200.
+/// The most shared memory of a block, in bytes, as on an H100 or H200.
 const MAX_SHARED: u32 = 227 << 10;
 
 /// A launch that has been checked, on a memory. Ranges of its blocks may run on several cores at
@@ -30,14 +30,15 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Checks the launch, and begins it: the variables that its module has are placed in the
-    /// memory, unless a launch before has done so, and from here on no buffer may be allocated or
-    /// freed until its blocks have run.
+    /// Checks the launch and begins it. The variables of its module are placed in the memory,
+    /// unless an earlier launch has done so. From here on no buffer may be allocated or freed until
+    /// the blocks have run.
     ///
     /// # Errors
     ///
-    /// A [`Report`] of kind [`ReportKind::Launch`](crate::ReportKind) that says what cannot be
-    /// launched, or that the memory's list of buffers alone passes [`Launch::host_bytes`].
+    /// Returns a [`Report`] of kind [`ReportKind::Launch`](crate::ReportKind) that names what
+    /// cannot be launched, or a report that the memory's list of buffers alone passes
+    /// [`Launch::host_bytes`].
     pub fn prepare(self, memory: &'a Memory) -> Result<Prepared<'a>, Report> {
         let kernel = self.kernel;
         let refuse = |message: String| Err(Report::launch(kernel, message));
@@ -77,7 +78,7 @@ impl<'a> Launch<'a> {
         }
         let bounds = Bounds::new(self.instructions, self.host_bytes, self.cancel);
         if kernel.uses_globals() && memory.placed(&kernel.globals).is_none() {
-            // They stay when the launch is over, and count for as long as that lasts.
+            // The variables stay when the launch is over, and their bytes count until then.
             let bytes = variables::host_bytes(&kernel.globals);
             let taken = bounds.take(bytes, "the variables of the module");
             taken.map_err(|fault| fault.before(kernel, [0; 3]))?;
@@ -103,7 +104,7 @@ impl<'a> Launch<'a> {
         Ok(self.resume(memory, bounds, first_tag, workspace))
     }
 
-    /// A launch that has been checked and has begun, on the same memory.
+    /// Resumes a launch that has been checked and begun before, on the same memory.
     pub(crate) fn resume(
         self,
         memory: &'a Memory,
@@ -134,7 +135,7 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// The smallest access to shared memory, up to a word, as the logarithm of its bytes.
+/// Returns the logarithm of the bytes of the smallest access to shared memory, at most a word.
 fn grain(kernel: &Kernel) -> u32 {
     let widths = kernel.code.iter().filter_map(|instruction| match instruction.op {
         Op::Load { space: Space::Shared | Space::Generic, ty, count, .. }

@@ -1,10 +1,12 @@
-//! The ways to run the blocks of a launch: one after the other, together, and alongside the blocks
-//! of other launches.
+//! Runs the blocks of a launch: one after the other, together, or alongside the blocks of other
+//! launches.
 //!
 //! Independent blocks run one by one, in ranges that the caller may deal to its cores. Blocks that
-//! wait for each other take turns on one core, with short turns, and the order of their accesses is
-//! known; when no block has made progress for some thousand rounds, the launch reports that. Tested
-//! by `launches.rs`, `blocks.rs`, `beside.rs` and `grid_barrier.rs` of the suite.
+//! wait for each other run in short turns on one core, so that none waits forever and the order of
+//! their accesses is known. When no block has made progress for some thousand rounds, the launch
+//! reports that. Launches that run side by side are co-scheduled in the same way. Tested by
+//! `launches.rs`, `memory.rs`, `beside.rs` and `grid_barrier.rs` in `tests/suite`, and by
+//! `blocks.ptx` in `tests/cases`.
 
 use std::ops::Range;
 use std::ptr;
@@ -18,19 +20,20 @@ use crate::report::{
     Account, Counters, Fault, Report, ReportKind, Result as Found, Tally, Trace, bytes_of, reserve,
 };
 
-/// Instructions that a warp executes before the next one's turn.
+/// The number of instructions that a warp executes in a turn.
 pub(crate) const QUANTUM: u32 = 1 << 14;
-/// Instructions that a warp executes before the next one's turn, if blocks run together.
+/// The number of instructions that a warp executes in a turn if blocks run together.
 pub(crate) const SHORT_QUANTUM: u32 = 256;
 
 impl Prepared<'_> {
-    /// The launch.
+    /// Returns the launch.
     pub fn launch(&self) -> &Launch<'_> {
         &self.launch
     }
 
-    /// What a range of blocks that run one after the other takes of [`Launch::host_bytes`] while it
-    /// runs, beside the pages that it touches: who runs many ranges at a time sees how many can.
+    /// Returns the bytes of [`Launch::host_bytes`] that a range of blocks, run one after the other,
+    /// takes while it runs, without the pages that it touches. So a caller that runs ranges at the
+    /// same time can compute how many fit.
     pub fn range_bytes(&self) -> u64 {
         let block = Block::bytes(&self.launch, self.grain);
         block.saturating_add(Tally::bytes(self.launch.kernel))
@@ -41,29 +44,29 @@ impl Prepared<'_> {
     ///
     /// # Errors
     ///
-    /// The first thing that a block does wrong; the blocks after it do not run.
+    /// Returns the report of the first mistake of a block; the blocks after it do not run.
     pub fn run(&self, blocks: Range<u64>) -> Result<Counters, Report> {
         self.one_by_one(blocks, None)
     }
 
-    /// Runs a range of the grid's blocks, one after the other, and records in `trace` what the
-    /// lanes held.
+    /// Runs a range of the grid's blocks, one after the other, and records the values of the lanes
+    /// in `trace`.
     ///
     /// # Errors
     ///
-    /// The first thing that a block does wrong; the blocks after it do not run.
+    /// Returns the report of the first mistake of a block; the blocks after it do not run.
     pub fn run_traced(&self, blocks: Range<u64>, trace: &mut Trace) -> Result<Counters, Report> {
         self.one_by_one(blocks, Some(trace))
     }
 
-    /// Runs a range of the grid's blocks together, taking turns on this core: for kernels whose
-    /// blocks wait for each other ([`Kernel::communicates`](crate::Kernel::communicates)). Whatever
-    /// order the kernel itself makes between its blocks is known, and an access that it does not
-    /// order is reported.
+    /// Runs a range of the grid's blocks together, in turns on this core: for kernels whose blocks
+    /// wait for each other ([`Kernel::communicates`](crate::Kernel::communicates)). The emulator
+    /// follows the order that the kernel itself makes between its blocks, and reports an access
+    /// that it does not order.
     ///
     /// # Errors
     ///
-    /// As [`Prepared::run`]; also if all blocks wait for what none of them does.
+    /// Returns the errors of [`Prepared::run`], and a report if no block makes progress.
     pub fn run_together(
         &self,
         blocks: Range<u64>,
@@ -72,7 +75,7 @@ impl Prepared<'_> {
         let warps = self.warps_together(&blocks)?;
         let kernel = self.launch.kernel;
         let count = blocks.end - blocks.start;
-        // Each is in a list of those that ran, and in one of those that are left.
+        // Each block may be in two lists: of this round, and of the blocks that are left.
         let each = Block::bytes(&self.launch, self.grain).saturating_add(bytes_of::<Block>(1));
         let mut run = self.start(each.saturating_mul(count), trace, blocks.start)?;
         run.workspace = self.workspace_address();
@@ -93,7 +96,7 @@ impl Prepared<'_> {
         Ok(run.tally.counters(kernel))
     }
 
-    /// Where the workspace of a cooperative launch is; 0 if the kernel does not ask for it.
+    /// Returns the address of a cooperative launch's workspace, or 0 if the kernel does not use it.
     pub(crate) fn workspace_address(&self) -> u64 {
         self.workspace.as_ref().map_or(0, |workspace| workspace.address())
     }
@@ -117,16 +120,17 @@ impl Prepared<'_> {
         Err(Report::launch(self.launch.kernel, message))
     }
 
-    /// Runs launches side by side, each with all of its blocks, taking turns on this core: as
-    /// devices do that reach each other's memory, which here is one. They are of one kernel, in
-    /// grids and blocks of the same extents. As in [`Prepared::run_together`], an access that
-    /// nothing orders with one of another launch is reported; a report's kernel is followed by the
-    /// launch that it is of, counted from 0.
+    /// Runs launches side by side, each with all of its blocks, in turns on this core, like devices
+    /// that reach each other's memory. Here they share one memory. All launches have the same
+    /// kernel, and grids and blocks of the same extents. As in [`Prepared::run_together`], an
+    /// access that nothing orders with an access of another launch is reported. In a report, the
+    /// number of the launch, counted from 0, follows the name of the kernel.
     ///
     /// # Errors
     ///
-    /// As [`Prepared::run_together`], with all warps of all launches; a [`Report`] of kind
-    /// [`ReportKind::Launch`] if the launches differ in more than their arguments.
+    /// Returns the errors of [`Prepared::run_together`], with all warps of all launches, and a
+    /// [`Report`] of kind [`ReportKind::Launch`] if the launches differ in more than their
+    /// arguments.
     pub fn run_side_by_side(launches: &[Prepared<'_>]) -> Result<Vec<Counters>, Report> {
         let Some(first) = launches.first() else { return Ok(Vec::new()) };
         let (kernel, count) = (first.launch.kernel, launches.len());
@@ -184,7 +188,7 @@ impl Prepared<'_> {
         Ok(sides.into_iter().map(|(run, _)| run.tally.counters(kernel)).collect())
     }
 
-    /// All blocks of one of several launches; the order of accesses is made with the first.
+    /// Begins all blocks of one of several launches. The first launch makes the order of accesses.
     fn begin_beside(
         &self,
         beside: Beside,
@@ -201,7 +205,7 @@ impl Prepared<'_> {
         Ok((run, all))
     }
 
-    /// Gives each of the blocks a turn, and those back that have not left.
+    /// Gives each of the blocks a turn, and returns the blocks that have not left.
     fn round(&self, run: &mut Run<'_>, all: Vec<Block>) -> Result<Vec<Block>, Report> {
         run.progress = false;
         let Some(first) = all.first() else { return Ok(all) };
@@ -220,8 +224,8 @@ impl Prepared<'_> {
         Ok(left)
     }
 
-    /// The blocks that run together, each before its first instruction, and the order of their
-    /// accesses.
+    /// Begins the blocks that run together, and makes the order of their accesses. Returns the
+    /// blocks, each before its first instruction.
     fn begin(
         &self,
         run: &mut Run<'_>,
@@ -266,7 +270,7 @@ impl Prepared<'_> {
         Ok(run.tally.counters(self.launch.kernel))
     }
 
-    /// Saves a block that has run for later launches on the memory.
+    /// Saves a block that has run, for later launches on the memory.
     fn save(&self, mut block: Block) {
         block.retire();
         let bytes = block.held();
@@ -282,12 +286,12 @@ impl Prepared<'_> {
         Err(Report::launch(self.launch.kernel, message))
     }
 
-    /// What is found before a block's first instruction.
+    /// Returns the report of a fault that is found before a block's first instruction.
     pub(crate) fn before(&self, block: u64, fault: Fault) -> Report {
         fault.before(self.launch.kernel, Block::index_of(&self.launch, block))
     }
 
-    /// Begins a range of blocks that takes `bytes` bytes beside its counters.
+    /// Begins a range of blocks that takes `bytes` bytes in addition to its counters.
     pub(crate) fn start<'r>(
         &'r self,
         bytes: u64,
@@ -322,7 +326,7 @@ impl Prepared<'_> {
     }
 }
 
-/// Nobody does anything that another one could wait for.
+/// Returns the report that all blocks wait for something that none of them does.
 pub(crate) fn stuck(run: &Run<'_>, block: &Block, count: usize) -> Box<Report> {
     let wait = if count == 1 { "block waits" } else { "blocks wait" };
     let mut message = format!("makes no progress: {count} {wait} for what none of them does");

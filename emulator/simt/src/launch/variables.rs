@@ -1,11 +1,11 @@
-//! The variables of a module in device memory, as the host finds them.
+//! The variables of a module in device memory, for the host.
 
 use std::sync::Arc;
 
 use crate::memory::global::{Memory, MemoryError};
 use crate::parse::Module;
 
-/// A variable of a module, where it lies in a memory.
+/// A variable of a module, and its place in a memory.
 ///
 /// ```
 /// use simt::{Launch, Memory, Module};
@@ -31,23 +31,23 @@ use crate::parse::Module;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name in the PTX.
+    /// The name in the PTX.
     pub name: Arc<str>,
-    /// Where it begins: for [`Memory::read`] and [`Memory::write`], and for kernels to be given.
+    /// The address: for [`Memory::read`], for [`Memory::write`], and as an argument of kernels.
     pub address: u64,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub bytes: u64,
-    /// True if it lies in constant memory, which kernels only read.
+    /// True if the variable is in constant memory, which kernels only read.
     pub constant: bool,
 }
 
 impl Memory {
-    /// The variables of a module: placed here now, with what they hold at first, if they have not
-    /// been before. Those that a kernel declares in its body are among them.
+    /// Returns the variables of a module, including those that a kernel declares in its body. If
+    /// they are not in the memory yet, they are placed there with their initial values.
     ///
     /// # Errors
     ///
-    /// [`MemoryError::OutOfMemory`].
+    /// Returns [`MemoryError::OutOfMemory`] if the memory has no room for them.
     pub fn variables(&self, module: &Module) -> Result<Vec<Variable>, MemoryError> {
         let declared = module.variables();
         let addresses = self.place(declared)?;
@@ -62,11 +62,11 @@ impl Memory {
             .collect())
     }
 
-    /// The variable of a module with that name, as [`Memory::variables`] has it.
+    /// Returns the variable of a module with this name; see [`Memory::variables`].
     ///
     /// # Errors
     ///
-    /// [`MemoryError::OutOfMemory`].
+    /// Returns [`MemoryError::OutOfMemory`] if the memory has no room for the module's variables.
     pub fn variable(&self, module: &Module, name: &str) -> Result<Option<Variable>, MemoryError> {
         Ok(self.variables(module)?.into_iter().find(|variable| &*variable.name == name))
     }

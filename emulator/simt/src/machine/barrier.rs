@@ -1,8 +1,11 @@
-//! Barriers of a block, and those at which only a part of it meets.
+//! Barriers for a part of a block: barriers that name their number of threads, and barriers at
+//! which some threads arrive without waiting.
 //!
-//! Where all threads of the block wait, that is the block's business: see `block`. What is said
-//! here is of a barrier that waits for so many threads, or at which some arrive without waiting:
-//! those who wait stand still until it opens.
+//! `Run::barrier` executes the instruction. If the barrier is for all threads and all of them wait,
+//! the path waits in the block, and `block` opens the barrier. Otherwise the shared memory of the
+//! block counts who has come, since warps may come at different times and for several phases.
+//! `wake` lets the paths go on whose phase is over. `settle` opens barriers for which only lanes
+//! that have left are missing. Tested by `barriers.ptx` in `tests/cases`.
 
 use super::block::Block;
 use super::state::{ALL, Lanes, Next, Path, Place, Registers, Run, Scratch, Waiting, actor};
@@ -14,7 +17,7 @@ use crate::report::{
 };
 
 impl Run<'_> {
-    /// Lanes come to a barrier of `threads` threads, or of all, and wait there or go on.
+    /// Brings lanes to a barrier of `threads` threads, or of all; they wait there or go on.
     pub(crate) fn barrier(
         &mut self,
         r: &Registers,
@@ -107,8 +110,8 @@ impl Run<'_> {
     }
 }
 
-/// What stands for a barrier among those of a block that order accesses, `first` being the number
-/// of its first warp.
+/// Returns the key of a barrier among the barriers that order accesses. `first` is the number of
+/// the block's first warp.
 fn key(first: usize, barrier: u8) -> (u64, u32) {
     (first as u64, u32::MAX - u32::from(barrier))
 }
@@ -122,7 +125,7 @@ fn number(r: &Registers, slot: Slot, active: u32) -> Result<u8> {
     fault(ReportKind::Barrier, active, message)
 }
 
-/// What all lanes say.
+/// Returns the value that all lanes give, or reports that they differ.
 fn uniform(r: &Registers, slot: Slot, active: u32, what: &str) -> Result<u32> {
     let values = r.words(slot);
     let first = values[active.trailing_zeros() as usize % 32];
@@ -139,7 +142,7 @@ fn uniform(r: &Registers, slot: Slot, active: u32, what: &str) -> Result<u32> {
 }
 
 impl Block {
-    /// Those whose barrier has opened go on.
+    /// Lets the paths go on whose barrier has opened.
     pub(crate) fn wake(&mut self, run: &mut Run<'_>) -> std::result::Result<(), Box<Report>> {
         if !self.shared.has_opened() {
             return Ok(());
@@ -173,8 +176,9 @@ impl Block {
         Ok(())
     }
 
-    /// Nobody goes on: opens barriers of parts of the block which those that have left do not keep
-    /// closed. Whether one opens.
+    /// Counts threads that have left toward the barriers for a part of the block, and opens those
+    /// that are complete then. The caller has checked that no warp can go on. Returns whether one
+    /// opens.
     pub(crate) fn settle(&mut self, run: &mut Run<'_>) -> std::result::Result<bool, Box<Report>> {
         if self.shared.named(0).is_none() {
             return Ok(false);
@@ -194,7 +198,7 @@ impl Block {
         Ok(true)
     }
 
-    /// Those that wait at the barrier for whom it reduces predicates get the result.
+    /// Gives the result of a barrier that reduces predicates to the threads that wait at it.
     pub(crate) fn reduce(&mut self, kernel: &Kernel, meets: impl Fn(&Path) -> bool) {
         let code = |path: &Path| kernel.code[path.pc as usize].op;
         let (mut threads, mut hold) = (0, 0);
@@ -223,7 +227,7 @@ impl Block {
         }
     }
 
-    /// The mistake, if threads wait at a barrier for a part of the block which will not come.
+    /// Returns the mistake if threads wait at a barrier for threads that will not come.
     pub(crate) fn part_in_vain(&self, kernel: &Kernel) -> Option<Box<Report>> {
         let number = |path: &Path| match path.waiting {
             Some(Waiting::Part { barrier, .. }) => Some(barrier),

@@ -1,10 +1,12 @@
 //! A block: its warps, its shared memory, and the barriers at which its threads wait for each
 //! other.
 //!
-//! The warps take turns, each with a number of instructions. When all of them wait or have left,
-//! the barrier opens, or the block reports why it never will: threads wait at different barriers,
-//! have left, or wait for an mbarrier at which nobody arrives. Barriers of a part of the block are
-//! in `barrier`. Tested by `barriers.rs`, `blocks.rs` and `parts.rs` of the suite.
+//! The warps take turns, and in a turn each warp executes up to a given number of instructions.
+//! When all warps wait or have left, the barrier opens if all threads wait at the same one.
+//! Otherwise the block reports why the barrier cannot open: threads wait at different barriers,
+//! have left the kernel, or spin on an mbarrier at which no thread arrives. The module `barrier`
+//! handles barriers for a part of the block. Tested by `barriers.ptx`, `mbarriers.ptx` and
+//! `races.ptx` in `tests/cases`.
 
 use std::mem;
 
@@ -25,14 +27,14 @@ pub(crate) struct Block {
     pub(crate) shared: Shared,
     pub(crate) shared_bytes: u32,
     epoch: u32,
-    /// All that its warps have done in this round was to wait for mbarriers in vain.
+    /// True while the warps have done nothing in this round but spin on mbarriers.
     pub(crate) in_vain: bool,
-    /// The last rounds in which all that its warps did was to wait for mbarriers in vain.
+    /// The number of rounds in a row in which the warps did nothing but spin on mbarriers.
     vain_rounds: u32,
 }
 
 impl Block {
-    /// What a block of a launch takes of the host, itself included.
+    /// Returns the host memory in bytes that a block of a launch takes, itself included.
     pub(crate) fn bytes(launch: &Launch<'_>, grain: u32) -> u64 {
         let kernel = launch.kernel;
         let warps = launch.warps();
@@ -44,14 +46,14 @@ impl Block {
         bytes_of::<Block>(1).saturating_add(shared).saturating_add(warps)
     }
 
-    /// The index in the grid of block `number`.
+    /// Returns the index in the grid of block `number`.
     pub(crate) fn index_of(launch: &Launch<'_>, number: u64) -> [u32; 3] {
         let [x, y, _] = launch.grid.map(u64::from);
         [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
     }
 
-    /// Makes it block `number` of the grid, before its first instruction. `first` is the number of
-    /// the first block of those that run together. The range's account has its bytes.
+    /// Makes this block `number` of the grid, before its first instruction. `first` is the number
+    /// of the first block that runs together with it. The range's account has paid for its bytes.
     pub(crate) fn reset(&mut self, run: &Run<'_>, number: u64, first: u64) -> fault::Result<()> {
         let launch = run.launch;
         let kernel = launch.kernel;
@@ -64,7 +66,7 @@ impl Block {
         self.shared.reset(launch.all_shared_bytes(), run.grain, followed)?;
         let reserved = launch.reserved_shared();
         self.shared.give(reserved.start as u32..reserved.end as u32);
-        // What is there from the start was written before all that threads do.
+        // The reserved bytes count as written in epoch 0, so the threads start in epoch 1.
         (self.epoch, self.in_vain, self.vain_rounds) = (u32::from(!reserved.is_empty()), true, 0);
         reserve(&mut self.warps, warps as usize, "warps")?;
         self.warps.resize_with(warps as usize, Warp::default);
@@ -85,21 +87,21 @@ impl Block {
         Ok(())
     }
 
-    /// The block has run, and is going to be kept: what a range's account had paid for as it grew
-    /// is given back.
+    /// Frees what a block that has run allocated as it grew, before the block is saved for later
+    /// launches. The range's account paid for these bytes.
     pub(crate) fn retire(&mut self) {
         self.warps.iter_mut().for_each(Warp::retire);
         self.shared.retire();
     }
 
-    /// Bytes of the host that it has, itself included.
+    /// Returns the host memory in bytes that the block holds, itself included.
     pub(crate) fn held(&self) -> u64 {
         let unused = (self.warps.capacity() - self.warps.len()) as u64;
         let warps: u64 = self.warps.iter().map(Warp::held).sum();
         bytes_of::<Block>(1) + self.shared.held() + warps + bytes_of::<Warp>(unused)
     }
 
-    /// The number of the first block of those that run together.
+    /// Returns the number of the first of the blocks that run together.
     pub(crate) fn first(&self) -> u64 {
         self.first
     }
@@ -119,7 +121,7 @@ impl Block {
         self.end_turn(run)
     }
 
-    /// Where its first warp is about to execute something.
+    /// Returns the place of the first warp. Each instruction sets `pc` and `warp_epoch`.
     pub(crate) fn place(&self, run: &Run<'_>) -> Place {
         let warps = self.warps.len();
         Place {
@@ -135,7 +137,7 @@ impl Block {
         }
     }
 
-    /// A warp that is ready executes one instruction.
+    /// Executes one instruction of a warp that is ready.
     pub(crate) fn step(&mut self, run: &mut Run<'_>, warp: usize) -> Result<(), Box<Report>> {
         let mut place = self.place(run);
         place.warp += warp as u32;
@@ -146,8 +148,8 @@ impl Block {
         warp.step(run, &mut place, self.index, shared, path).map(drop)
     }
 
-    /// All warps have had their turn: opens the barrier if all wait at it. Returns whether all have
-    /// left.
+    /// Ends a round in which every warp had its turn, and opens the barrier if all wait at it.
+    /// Returns whether all have left.
     pub(crate) fn end_turn(&mut self, run: &mut Run<'_>) -> Result<bool, Box<Report>> {
         self.wake(run)?;
         let in_vain = mem::replace(&mut self.in_vain, true) && !run.progress;
@@ -168,9 +170,9 @@ impl Block {
         Ok(false)
     }
 
-    /// Everybody waits or has left: opens the barrier, if all wait at the same one. Barrier 0 is
-    /// that of `__syncthreads`, one place in the source for all. To the others, which only PTX can
-    /// name, each warp may come from a place of its own.
+    /// Opens the barrier if all threads that are left wait at the same one; no warp can go on. All
+    /// threads reach barrier 0, `__syncthreads`, at one place in the source. Only PTX can name the
+    /// other barriers, and each warp may reach them at a different place.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
         let kernel = run.launch.kernel;
         if let Some(report) = self.part_in_vain(kernel) {
@@ -215,11 +217,12 @@ impl Block {
         Ok(())
     }
 
-    /// The mistake, if a barrier is to open that threads which have left do not reach. Whole warps
-    /// may have left, since a barrier counts only those that are there, unless it says for how many
-    /// threads it waits; but not gone around it, and on with what is behind it. Lanes of a warp
-    /// that goes on may have, too, for a GPU since Volta, but not by PTX for `bar.sync`, which is
-    /// `barrier.sync.aligned`.
+    /// Returns the mistake if the barrier would open although threads have left before it.
+    ///
+    /// A barrier counts only the warps that are still there, unless it names its number of threads.
+    /// So a whole warp may leave, but it may not go around the barrier to the code behind it. A GPU
+    /// since Volta also lets single lanes of a warp leave. PTX forbids that for `bar.sync`, which
+    /// is `barrier.sync.aligned`.
     fn without_those_that_left(
         &self,
         kernel: &Kernel,
@@ -274,7 +277,7 @@ impl Block {
         Some(self.at_barrier(kernel, warp, first, message))
     }
 
-    /// All warps that could go on wait for mbarriers, and none arrives.
+    /// Reports that every warp that could go on spins on an mbarrier at which no thread arrives.
     #[cold]
     fn waits_in_vain(&self, run: &Run<'_>) -> Result<bool, Box<Report>> {
         let kernel = run.launch.kernel;
@@ -337,8 +340,8 @@ impl Block {
         fault.at(kernel, self.index, warp, path.pc)
     }
 
-    /// Where the first thread is that has not left, and its warp and lanes: for reports about a
-    /// block.
+    /// Returns a report about the block, with the place, warp and lanes of the first thread that
+    /// has not left.
     pub(crate) fn somewhere(
         &self,
         kernel: &Kernel,

@@ -1,19 +1,19 @@
 //! Calls of functions, and returns.
 //!
-//! Every lane has a stack of its own, since lanes may call and return at different times. A call
-//! hands over values by copying them from the caller's frame to that of the callee, which begins
-//! where the caller's ends; a return copies the results back.
+//! Every lane has its own stack, because lanes may call and return at different times. A call
+//! copies its arguments from the caller's frame to the callee's frame, which begins where the
+//! caller's frame ends. A return copies the results back.
 
 use super::state::{Lanes, Next, Place, Registers, Run, Scratch};
 use crate::isa::{Call, Callee, Function, Kept, Passed, Slot};
 use crate::report::{ReportKind, Result, bytes_of, fault, lanes as each};
 
-/// The most local memory that the frames of a thread take, and the most of its registers that are
-/// kept beside them: as the driver limits local memory.
+/// The most bytes of local memory that the frames of a thread take, and the most bytes of registers
+/// that its calls save. The driver limits local memory in the same way.
 const MOST_BYTES: u64 = 512 << 10;
 
 impl Run<'_> {
-    /// The lanes go to the function, or to one each.
+    /// Sends the lanes to the called function, or each lane to the function of its pointer.
     pub(crate) fn call(
         &mut self,
         r: &mut Registers,
@@ -51,7 +51,7 @@ impl Run<'_> {
         Ok(Next::Scatter(targets))
     }
 
-    /// Makes a frame for a function in the given lanes, with what is handed over.
+    /// Makes a frame for a function in the given lanes, and copies the arguments into it.
     fn enter(
         &mut self,
         r: &mut Registers,
@@ -102,7 +102,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The lanes go back, each to where it came from.
+    /// Returns from a function: each lane goes back to where it was called from.
     pub(crate) fn come_back(
         &mut self,
         r: &mut Registers,
@@ -143,7 +143,7 @@ impl Run<'_> {
     }
 }
 
-/// The function that a pointer points to, if the call hands over what it takes.
+/// Returns the function that a pointer points to, if its parameters and results fit the call.
 fn pointed_to<'f>(
     functions: &'f [Function],
     call: &Call,
@@ -179,7 +179,7 @@ fn too_deep(function: &Function, lanes: u32) -> Result<()> {
     fault(ReportKind::Call, lanes, message)
 }
 
-/// Copies a value of a lane between frames. Each begins at a word and fills whole ones.
+/// Copies a value of a lane between frames. Both values begin at a word and fill whole words.
 fn copy(local: &mut [u32], lane: usize, from: (u64, Passed), to: (u64, Passed)) {
     let place = |(frame, passed): (u64, Passed)| {
         (frame.wrapping_add(passed.offset.into()) / 4) as usize * 32 + lane
@@ -199,7 +199,7 @@ impl Kept {
         std::array::from_fn(|i| usize::from(self.ends[i] - self.begins[i]))
     }
 
-    /// How many words a lane's registers take: a predicate as many as a word.
+    /// Returns the number of words that a lane's saved registers take. A predicate takes one word.
     fn words(self) -> usize {
         let [words, longs, predicates] = self.counts();
         words + 2 * longs + predicates

@@ -1,11 +1,11 @@
-//! Instructions that work across the lanes of a warp: shuffles, votes, reductions, matches, and
-//! barriers of a warp.
+//! Instructions across the lanes of a warp: shuffles, votes, reductions, matches, and barriers of a
+//! warp.
 //!
-//! All of them have a mask of lanes. They wait until the lanes that it names have come, and report
-//! a mask that leaves out a lane which executes, or names lanes that do something else. Lanes that
-//! have left the kernel count as present, as on a GPU. The shuffle of a full warp is most frequent,
-//! and has a path of its own. Tested by `warp.rs`, `warp_races.rs` and `divergence.rs` of the
-//! suite.
+//! Each of these instructions has a mask of lanes, and waits until the lanes in the mask have come.
+//! A mask is reported if it leaves out a lane that executes the instruction, or names lanes that
+//! skip it. Lanes that have left the kernel count as present, as on a GPU. The shuffle of a full
+//! warp is the most frequent instruction here, so it has its own fast path. Tested by `warp.rs` in
+//! `tests/suite`, and by `barriers.ptx`, `divergence.ptx` and `races.ptx` in `tests/cases`.
 
 use super::arithmetic::integer;
 use super::state::{
@@ -14,19 +14,19 @@ use super::state::{
 use crate::isa::{Binary, Guard, Shuffle, Slot, Type, Vote};
 use crate::report::{Lanes, ReportKind, Result, What, fault, lanes as each, uncounted};
 
-/// Whether the lanes that a warp-wide instruction names are together.
+/// The state of the lanes that a warp-wide instruction names.
 pub(crate) enum Gathered {
     Yes,
-    /// Some of them are elsewhere, and may come.
+    /// Some lanes are elsewhere, and may still come.
     NotYet,
 }
 
-/// Checks the masks of a warp-wide instruction. `active` lanes execute it, `path` are those at this
-/// place (the rest of them skips it), `alive` have not left the kernel. Lanes that have left, or
-/// that the block never had, count as being there, as they do on a GPU since Volta: a mask may name
-/// them.
+/// Checks the masks of a warp-wide instruction. The `active` lanes execute it. The lanes of `path`
+/// are at this instruction, and those that are not active skip it. The lanes of `alive` have not
+/// left the kernel. A mask may name lanes that have left or that the block does not have: they
+/// count as present, as on a GPU since Volta.
 pub(crate) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
-    // Nearly always: one mask, and all of its lanes are here.
+    // The common case: one mask, and all of its lanes are here.
     if active == ALL && masks.iter().all(|mask| *mask == ALL) {
         return Ok(Gathered::Yes);
     }
@@ -55,21 +55,21 @@ pub(crate) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Resul
     Ok(if together { Gathered::Yes } else { Gathered::NotYet })
 }
 
-/// Returns whether all lanes that the masks name execute it now.
+/// Returns whether all lanes that the masks name execute the instruction now.
 pub(crate) fn gathered(masks: &Words, at: At) -> Result<bool> {
     let gathered = gather(masks, at.active, at.path, at.alive)?;
     Ok(matches!(gathered, Gathered::Yes))
 }
 
-/// What is to be said of a shuffle that names lanes which have left, if what follows shows that
-/// they are missing.
+/// Returns the message for a shuffle that names lanes which have left. It is reported only if a
+/// later barrier shows that these lanes are missing.
 pub(crate) fn suspicion(masks: &Words, active: u32, left: u32) -> Option<String> {
     let mask = each(active).map(|lane| masks[lane]).find(|mask| mask & left != 0)?;
     let who = Lanes(mask & left);
     Some(format!("names {who} in its mask {mask:#010x}, which left the kernel before"))
 }
 
-/// The slots of a shuffle: `b` chooses the source, `c` holds the segment.
+/// The slots of a shuffle: `b` chooses the source lane, `c` holds the clamp and the segment.
 pub(crate) struct Operands {
     pub(crate) d: Slot,
     pub(crate) valid: Option<Slot>,
@@ -79,8 +79,8 @@ pub(crate) struct Operands {
     pub(crate) mask: Slot,
 }
 
-/// `shfl.sync` of a full warp whose lanes all say the same, and mean the whole warp: what nearly
-/// all do. Whether it was that.
+/// Executes `shfl.sync` of a full warp whose lanes give the same operands and whose segment is the
+/// whole warp, as nearly all shuffles do. Returns false, without effect, for any other shuffle.
 pub(crate) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operands) -> bool {
     let Operands { d, valid, a, b, c, .. } = *operands;
     let (all_b, all_c) = (r.words(b), r.words(c));
@@ -122,15 +122,14 @@ pub(crate) fn shuffle_together(r: &mut Registers, op: Shuffle, operands: &Operan
     true
 }
 
-/// What the lanes have after a shuffle of what they had `before`, if each that is `active` takes it
-/// of its source.
+/// Returns the lanes' values after a shuffle: each active lane takes the value of its source.
 pub(crate) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
     let value = |i: usize| before[usize::from(sources[i]) % 32];
     std::array::from_fn(|i| if active >> i & 1 == 1 { value(i) } else { before[i] })
 }
 
-/// `shfl.sync`, after the PTX ISA's definition (9.7.8.6). Returns from which lane each has what it
-/// has now; 0 of those that are not active.
+/// Executes `shfl.sync`, by the definition of the PTX ISA (9.7.8.6). Returns the source of each
+/// active lane, and 0 for the other lanes.
 pub(crate) fn shuffle(
     r: &mut Registers,
     op: Shuffle,
@@ -147,7 +146,7 @@ pub(crate) fn shuffle(
         let first = lane & segment;
         let last = first | clamp & !segment;
         let source = match op {
-            // Below the first lane it is a large number.
+            // Below the first lane this is a large number.
             Shuffle::Up => lane.wrapping_sub(b),
             Shuffle::Down => lane + b,
             Shuffle::Butterfly => lane ^ b,
@@ -179,7 +178,7 @@ pub(crate) fn shuffle(
     Ok(sources)
 }
 
-/// The mistake of a lane that takes the value of one which has none to give.
+/// Reports a lane that reads from a lane which has no value to give.
 #[cold]
 fn nothing_to_take<T>(source: u8, mask: u32, lane: usize, at: At) -> Result<T> {
     let message = if mask >> source & 1 == 0 {
@@ -201,7 +200,7 @@ pub(crate) fn name(op: Shuffle) -> &'static str {
     }
 }
 
-/// `vote.sync`: what lanes vote of those that their masks name and that are there.
+/// Executes `vote.sync` over the active lanes that each mask names.
 pub(crate) fn vote(r: &mut Registers, mask: Slot, op: Vote, d: Slot, a: Guard, active: u32) {
     let (holds, masks) = (r.guard(a), r.words(mask));
     let voted = integer::mask(|i| {
@@ -220,7 +219,7 @@ pub(crate) fn ballot(r: &mut Registers, mask: Slot, d: Slot, a: Guard, active: u
     r.set_words(d, active, |i| holds & masks[i] & active);
 }
 
-/// `elect.sync`.
+/// Executes `elect.sync`.
 pub(crate) fn elect(r: &mut Registers, mask: Slot, d: Option<Slot>, p: Slot, active: u32) {
     let leaders = r.words(mask).map(|mask| (mask & active).trailing_zeros());
     r.set_predicate(p, active, integer::mask(|i| leaders[i] == i as u32));
@@ -229,7 +228,7 @@ pub(crate) fn elect(r: &mut Registers, mask: Slot, d: Option<Slot>, p: Slot, act
     }
 }
 
-/// `redux.sync`.
+/// Executes `redux.sync`.
 pub(crate) fn reduce(
     r: &mut Registers,
     mask: Slot,
@@ -243,7 +242,7 @@ pub(crate) fn reduce(
     r.set_words(d, active, |i| integer::reduce(op, ty, &values, masks[i] & active));
 }
 
-/// `match.any.sync`, or `match.all.sync` (`all`).
+/// Executes `match.any.sync`, or `match.all.sync` if `all`.
 pub(crate) fn match_values(
     r: &mut Registers,
     mask: Slot,
@@ -263,7 +262,7 @@ pub(crate) fn match_values(
 }
 
 impl Run<'_> {
-    /// `shfl.sync`.
+    /// Executes `shfl.sync`.
     pub(crate) fn shuffle(
         &mut self,
         r: &mut Registers,
@@ -296,7 +295,7 @@ impl Run<'_> {
         Ok(Next::Step)
     }
 
-    /// `bar.warp.sync`.
+    /// Executes `bar.warp.sync`.
     pub(crate) fn warp_barrier(
         &mut self,
         r: &mut Registers,

@@ -31,7 +31,7 @@ pub(crate) fn together(at: At) -> Result<bool> {
 }
 
 impl Run<'_> {
-    /// `mma.sync`: the factors are those of the instruction before.
+    /// Executes `mma.sync`, whose factors are in the instruction before it.
     pub(crate) fn multiply(
         &mut self,
         r: &mut Registers,
@@ -48,7 +48,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// `movmatrix`: rows become columns.
+    /// Executes `movmatrix`, which transposes a matrix.
     pub(crate) fn transpose(
         &mut self,
         r: &mut Registers,
@@ -58,7 +58,6 @@ impl Run<'_> {
         a: Slot,
     ) -> Result<()> {
         let a = *r.words(a);
-        // Element `column` of row `row`.
         let element =
             |row: usize, column: usize| a[4 * row + column / 2] >> (16 * (column % 2)) & 0xffff;
         r.set_words(d, ALL, |lane| {
@@ -69,7 +68,7 @@ impl Run<'_> {
     }
 }
 
-/// The bits of a matrix's elements, row by row.
+/// Collects the bits of a matrix's elements from the lanes, row by row.
 fn gathered(r: &Registers, fragment: Fragment, slots: &[Slot; 8]) -> Vec<u64> {
     let ([rows, columns], element) = (fragment.extents(), fragment.element);
     let mut all = vec![0; rows * columns];
@@ -87,7 +86,7 @@ fn gathered(r: &Registers, fragment: Fragment, slots: &[Slot; 8]) -> Vec<u64> {
     all
 }
 
-/// Puts a matrix into the registers of the lanes.
+/// Puts the elements of a matrix into the registers of the lanes.
 fn spread(r: &mut Registers, fragment: Fragment, slots: &[Slot; 8], all: &[u64]) {
     let ([_, columns], element) = (fragment.extents(), fragment.element);
     for (register, &slot) in slots.iter().enumerate().take(fragment.registers()) {
@@ -104,12 +103,12 @@ fn spread(r: &mut Registers, fragment: Fragment, slots: &[Slot; 8], all: &[u64])
     }
 }
 
-/// `d = a b + c`.
+/// Computes `d = a b + c`.
 fn multiply(r: &mut Registers, product: Product, [a, b]: [&[Slot; 8]; 2], [c, d]: [&[Slot; 8]; 2]) {
     let [m, n, k] = product.shape.extents();
-    // `wmma` of `tf32`, m16n16k8, is two instructions of the GPU (`HMMA.1684`, by NVIDIA's
-    // disassembler), for the depths 0 to 3 and 4 to 7, and the sum of the first is the summand of
-    // the second. All others, `mma` of m16n8k8 too, are one.
+    // A GPU executes `wmma` of `tf32`, m16n16k8, as two instructions (`HMMA.1684`, by NVIDIA's
+    // disassembler): one for depths 0 to 3, one for depths 4 to 7. The sum of the first is the
+    // summand of the second. All other products, including `mma` of m16n8k8, are one instruction.
     let at_once = if product.a == Element::Tf32 && n == 16 { k / 2 } else { k };
     let fragment = |part| product.fragment(part);
     let a = gathered(r, fragment(Part::A), a);
@@ -123,14 +122,14 @@ fn multiply(r: &mut Registers, product: Product, [a, b]: [&[Slot; 8]; 2], [c, d]
                 bits.iter().map(|&bits| Number::of(element, bits)).collect()
             };
             let a = numbers(product.a, &a);
-            // Column by column.
+            // The columns become contiguous.
             let b: Vec<u64> = (0..n)
                 .flat_map(|j| (0..k).map(move |i| (i, j)))
                 .map(|(i, j)| b[i * n + j])
                 .collect();
             let b = numbers(product.b, &b);
-            // What is summed up in. Halves are where both summand and result are; else one of them
-            // is converted.
+            // The type of the sum is the type of summand and result if they have the same.
+            // Otherwise it is `f32`, and the half is converted.
             let inner = if product.c == product.d { product.d } else { Element::F32 };
             let mut c: Vec<u32> =
                 c.iter().map(|&bits| summand(product.c, bits as u32, inner)).collect();

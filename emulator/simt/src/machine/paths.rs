@@ -1,4 +1,4 @@
-//! Which path of a warp runs, where its lanes go, and where paths become one.
+//! Selects the path of a warp that runs next, moves its lanes, and joins paths that meet.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::isa::{Clock, Kernel};
 use crate::report::{Fault, Lanes as Named, Report, ReportKind};
 
 impl Warp {
-    /// The instructions at which a path that is next stays next, and meets no other.
+    /// Returns the range of instructions in which the next path stays next and meets no other path.
     #[inline(always)]
     pub(crate) fn alone(&self, current: usize) -> Range<u32> {
         if self.paths.len() == 1 { 0..u32::MAX } else { self.between_others(current) }
@@ -20,12 +20,12 @@ impl Warp {
         }
         let pc = self.paths[current].pc;
         let others = || self.paths.iter().map(|path| path.pc);
-        // Those below wait.
+        // Paths below are waiting: otherwise one of them would be next.
         let first = others().filter(|other| *other < pc).max().map_or(0, |below| below + 1);
         first..others().filter(|other| *other > pc).min().unwrap_or(u32::MAX)
     }
 
-    /// It has executed as many instructions as it may before the next warp's turn.
+    /// Ends a turn in which the warp has executed its full quantum.
     pub(crate) fn end_turn(&mut self, run: &Run<'_>) {
         if !run.progress && self.paths.len() > 1 {
             self.skip += 1;
@@ -34,8 +34,8 @@ impl Warp {
         }
     }
 
-    /// The path to run: the lowest that is ready, unless it is to stand back. Joins paths that have
-    /// met.
+    /// Joins paths that have met, and returns the path to run: the lowest path that is ready,
+    /// unless `skip` makes it stand back.
     #[inline(always)]
     pub(crate) fn next_path(&mut self) -> Option<usize> {
         match &self.paths[..] {
@@ -68,7 +68,7 @@ impl Warp {
                 };
                 if a.pc == b.pc && barrier(a) == barrier(b) {
                     self.paths[i].lanes |= b.lanes;
-                    // Lanes that waited for others look again who is there.
+                    // Lanes that waited for others check again which lanes are there.
                     if !barrier(a) && (a.lanes | b.lanes != a.lanes) {
                         self.paths[i].waiting = None;
                     }
@@ -81,8 +81,8 @@ impl Warp {
         }
     }
 
-    /// Moves the active lanes of a path to where they go; the others of the path to the next
-    /// instruction.
+    /// Moves the active lanes of a path to their next instruction, and the other lanes of the path
+    /// to the instruction that follows.
     #[inline]
     pub(crate) fn go(&mut self, run: &mut Run<'_>, current: usize, active: u32, next: Next) {
         let Path { pc, lanes, .. } = self.paths[current];
@@ -118,7 +118,7 @@ impl Warp {
                 Some(Path { pc, lanes: active, waiting: Some(Waiting::Part { barrier, phase }) })
             }
             Next::Gather => {
-                // It has not been executed yet.
+                // The instruction has not been executed yet, so it does not count.
                 self.clock -= 1;
                 let executed = &mut run.tally.executed[pc as usize];
                 executed.times -= 1;
@@ -147,7 +147,7 @@ impl Warp {
             }
         }
         if self.paths.len() > 1 {
-            // Lanes that wait for some that have left since look again, to report it.
+            // Lanes that wait for a lane that has just left check again, and report it.
             for path in &mut self.paths {
                 if matches!(path.waiting, Some(Waiting::Lanes { alive }) if alive != self.alive) {
                     path.waiting = None;
@@ -161,8 +161,8 @@ impl Warp {
         }
     }
 
-    /// Moves each active lane of a path to an instruction of its own; the others of the path to the
-    /// next one.
+    /// Moves each active lane of a path to its target, and the other lanes of the path to the
+    /// instruction that follows.
     #[cold]
     pub(crate) fn scatter(
         &mut self,
@@ -187,7 +187,7 @@ impl Warp {
         run.tally.divergent_branches += u64::from(self.paths.len() > first + 1);
     }
 
-    /// The mistake, if lanes wait for others of their warp that will not come.
+    /// Returns the mistake if lanes wait for other lanes of their warp that will not come.
     pub(crate) fn stuck(&self, kernel: &Kernel, index: [u32; 3]) -> Option<Box<Report>> {
         let lanes = |path: &&Path| matches!(path.waiting, Some(Waiting::Lanes { .. }));
         let path = self.paths.iter().find(lanes)?;

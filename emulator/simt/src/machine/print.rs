@@ -1,10 +1,11 @@
-//! `printf`'s conversions, as in C: flags, a width, a precision, a size and a kind.
+//! The conversions of `printf`, as in C: flags, a width, a precision, a size and a kind.
 //!
-//! A conversion is read from the format, and then makes the text of one value, whose bits the
-//! caller has read from the arguments. The output is that of C. Widths and precisions are bounded,
-//! and so the text is. Tested below, and by `system.rs` of the suite.
+//! `Spec::read` parses one conversion of a format. `piece` then formats one value, whose bits the
+//! caller has read from the arguments. The output is what C prints. This module reads no memory, so
+//! that its text depends on its arguments alone. Widths and precisions are bounded, and so is the
+//! length of the text. Tested below, and by `calls.ptx` in `tests/cases`.
 
-/// A conversion: `%-8.3lf`.
+/// A conversion, such as `%-8.3lf`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Spec {
     left: bool,
@@ -14,17 +15,17 @@ pub(crate) struct Spec {
     alternate: bool,
     width: usize,
     precision: Option<usize>,
-    /// `h` and `l`, of each two at most: below zero and above.
+    /// The number of `l` minus the number of `h`, from -2 to 2.
     size: i32,
     pub(crate) kind: u8,
 }
 
-/// No conversion is wider or more precise.
+/// The largest width, and the largest precision.
 const MOST_WIDE: usize = 1000;
 
 impl Spec {
-    /// The conversion with which a format begins, and its length; `None` if it is none that CUDA
-    /// has.
+    /// Reads the conversion at the beginning of a format, and returns it with its length. Returns
+    /// `None` if CUDA has no such conversion.
     pub(crate) fn read(format: &[u8]) -> Option<(Spec, usize)> {
         let (mut spec, mut at) = (Spec::default(), 1);
         loop {
@@ -64,12 +65,12 @@ impl Spec {
         self.width.max(self.precision.unwrap_or(0)) > MOST_WIDE
     }
 
-    /// How many bytes of a string it prints at most.
+    /// Returns the most bytes of a string that the conversion prints.
     pub(crate) fn most(&self) -> usize {
         self.precision.unwrap_or(usize::MAX)
     }
 
-    /// The bytes that its argument takes.
+    /// Returns the number of bytes that the argument takes.
     pub(crate) fn bytes(&self) -> u32 {
         match self.kind {
             b'd' | b'i' | b'o' | b'u' | b'x' | b'X' if self.size <= 0 => 4,
@@ -79,7 +80,7 @@ impl Spec {
     }
 }
 
-/// What a conversion gives, of the bits of its argument and, if that is a string, of what is in it.
+/// Formats the bits of an argument. If it is a string, `string` holds the bytes of the string.
 pub(crate) fn piece(spec: &Spec, bits: u64, string: &[u8]) -> Vec<u8> {
     let positive = if spec.plus {
         "+"
@@ -131,7 +132,7 @@ pub(crate) fn piece(spec: &Spec, bits: u64, string: &[u8]) -> Vec<u8> {
     }
 }
 
-/// An integer, with as many digits as its precision says at least.
+/// Formats an integer, with at least as many digits as the precision asks for.
 fn digits(spec: &Spec, sign: &str, digits: String) -> Vec<u8> {
     let text = match spec.precision {
         Some(0) if digits == "0" => String::new(),
@@ -141,7 +142,7 @@ fn digits(spec: &Spec, sign: &str, digits: String) -> Vec<u8> {
     padded(spec, sign, text.into(), spec.precision.is_none())
 }
 
-/// A number that is not negative.
+/// Formats a number that is not negative.
 fn float(spec: &Spec, value: f64) -> String {
     if !value.is_finite() {
         return if value.is_nan() { "nan" } else { "inf" }.to_string();
@@ -167,7 +168,7 @@ fn float(spec: &Spec, value: f64) -> String {
     }
 }
 
-/// `1.5e+00`, and the exponent.
+/// Formats a number as in `1.5e+00`, and returns the exponent as well.
 fn exponential(value: f64, precision: usize) -> (String, i32) {
     let text = format!("{value:.precision$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -176,7 +177,7 @@ fn exponential(value: f64, precision: usize) -> (String, i32) {
     (format!("{mantissa}e{sign}{:02}", exponent.abs()), exponent)
 }
 
-/// Fills up to the width: on the right, on the left, or with zeros behind the sign.
+/// Fills up to the width on the left or right, or with zeros behind the sign.
 fn padded(spec: &Spec, sign: &str, text: Vec<u8>, may_have_zeros: bool) -> Vec<u8> {
     let missing = spec.width.saturating_sub(sign.len() + text.len());
     let fill = |byte: u8| std::iter::repeat_n(byte, missing);
@@ -201,7 +202,7 @@ mod tests {
         String::from_utf8(piece(&spec, bits, b"text")).unwrap()
     }
 
-    /// As glibc 2.36 prints them.
+    /// The expected texts are the output of glibc 2.36.
     #[test]
     fn conversions_are_those_of_c() {
         for (format, bits, expected) in [

@@ -1,4 +1,4 @@
-//! One instruction of a warp: the `match` that the table of instructions makes.
+//! Executes one instruction of a warp, by the `match` that the table of instructions generates.
 
 use super::access::copy::Copy;
 use super::access::matrix::{Rows, Where};
@@ -11,8 +11,8 @@ use super::state::{Lanes, Next, Place, Registers, Run, Scratch};
 use crate::isa::{Op, Vector, instruction_table};
 use crate::report::Result;
 
-/// Makes the functions that execute an instruction: a row's arm calls its executor, with what the
-/// row's section adds.
+/// Generates the functions that execute an instruction. The arm of a row calls the row's executor,
+/// with the arguments that the row's section adds.
 macro_rules! dispatch {
     ($($section:ident { $(
         $(#[$doc:meta])*
@@ -22,7 +22,7 @@ macro_rules! dispatch {
             $($write:ident: $write_type:ty $(= $write_bank:expr)?),*
         } $class:expr $(, $access:expr)?; $($executor:ident)::+ ($($argument:expr),*);
     )* })*) => {
-        /// Executes `op` in the lanes `active`, if it is on registers alone. Returns whether it is.
+        /// Executes `op` in the `active` lanes and returns true, if it works on registers alone.
         #[expect(unused_variables, reason = "fields of the instructions that are not")]
         pub(crate) fn compute(r: &mut Registers, op: &Op, active: u32) -> bool {
             match *op { $($(

@@ -1,5 +1,4 @@
-//! The functions that every CUDA program can call without having them: those behind `printf` and
-//! `assert`.
+//! The functions behind `printf` and `assert`, which a CUDA program calls without defining them.
 
 use super::print::{Spec, piece};
 use super::state::{Lanes, Next, Place, Registers, Run, Scratch};
@@ -10,13 +9,13 @@ use crate::machine::access::local::local_word;
 use crate::memory::global::variables;
 use crate::report::{Printed, ReportKind, Result, bytes_of, fault, lanes as each};
 
-/// No more is printed at once, and no string is longer.
+/// The most bytes that one call prints, and the longest string that it reads.
 const MOST_TEXT: usize = 1 << 14;
-/// So much of what an assertion says is quoted.
+/// The most bytes that a report quotes of each text of an assertion.
 const MOST_QUOTED: usize = 200;
 
 impl Run<'_> {
-    /// `trap`.
+    /// Reports that lanes execute `trap`, and why if the reason is known.
     pub(crate) fn trap(
         &mut self,
         _: &mut Registers,
@@ -35,7 +34,7 @@ impl Run<'_> {
         fault(ReportKind::Trap, at.active, message.to_string())
     }
 
-    /// The lanes call the function one after the other, the lowest first; on a GPU the order is
+    /// Calls the function in one lane after the other, the lowest first. On a GPU the order is
     /// open.
     pub(crate) fn call_system(
         &mut self,
@@ -85,7 +84,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// `vprintf`: prints, and returns how many arguments there were.
+    /// Executes `vprintf`: prints the text, and returns the number of arguments.
     fn print(
         &mut self,
         scratch: &Scratch<'_>,
@@ -127,14 +126,14 @@ impl Run<'_> {
         }
         let text = String::from_utf8_lossy(&text).into_owned();
         let bytes = bytes_of::<Printed>(1).saturating_add(text.len() as u64);
-        // It stays when the range is over, and counts for as long as the launch lasts.
+        // The text stays when the range is over, so its bytes count until the launch ends.
         self.account.bounds.take(bytes, "what the kernel prints")?;
         let (block, warp) = (place.block, place.warp);
         self.tally.printed.push(Printed { block, warp, lane: lane as u32, text });
         Ok(count)
     }
 
-    /// Reads the bytes from a generic address up to a zero, `most` bytes at most.
+    /// Reads the bytes from a generic address up to a zero byte, at most `most` of them.
     fn text(
         &mut self,
         scratch: &Scratch<'_>,
@@ -155,7 +154,7 @@ impl Run<'_> {
         Ok(text)
     }
 
-    /// An aligned value of up to eight bytes at a generic address.
+    /// Reads an aligned value of up to eight bytes at a generic address.
     fn value(
         &mut self,
         scratch: &Scratch<'_>,
@@ -191,7 +190,7 @@ fn too_long<T>(lane: usize) -> Result<T> {
     fault(ReportKind::Call, 1 << lane, message)
 }
 
-/// What is handed over, of up to eight bytes.
+/// Returns an argument of up to eight bytes from a lane's frame.
 fn in_frame(scratch: &Scratch<'_>, lane: usize, frame: u64, passed: Passed) -> u64 {
     let first = ((frame + u64::from(passed.offset)) / 4) as usize * 32 + lane;
     let word = |i: usize| u64::from(scratch.local.get(first + 32 * i).copied().unwrap_or_default());

@@ -1,8 +1,10 @@
-//! A warp: its lanes, where each of them is, and one instruction after the other.
+//! A warp: its 32 lanes, where each of them is, and the loop that executes its instructions.
 //!
-//! Lanes that are at the same instruction form a *path*. A branch may split a path; paths that meet
-//! become one again. The path with the lowest instruction runs first, so that those ahead wait
-//! where the code joins: see `paths`.
+//! Lanes at the same instruction form a *path*. A branch may split a path, and paths that meet
+//! become one again. The path with the lowest instruction runs first, so that the paths ahead of it
+//! wait where the code joins; these rules are in `paths`. Instructions that change only registers
+//! run in a short loop, `compute`. All others go through `step`, which also follows unwritten
+//! values and makes the reports. Tested by `divergence.ptx` in `tests/cases`.
 
 use super::state::{
     Copies, Identity, Lanes, Next, Path, Place, Registers, Run, Scratch, Stack, Suspect, Unwritten,
@@ -19,34 +21,34 @@ pub(crate) struct Warp {
     pub(crate) exists: u32,
     pub(crate) alive: u32,
     pub(crate) paths: Vec<Path>,
-    /// The lanes that were the first to leave, and where.
+    /// The lanes that were the first to leave, and the instruction at which they left.
     pub(crate) left: Option<(u32, u32)>,
-    /// The instruction before that at which the last ones left.
+    /// The instruction before the exit of the lanes that left last.
     pub(crate) before_exit: u32,
-    /// The last branch, and where it went.
+    /// The last branch, and its target.
     pub(super) jumped: (u32, u32),
-    /// The first shuffle that named lanes which had left.
+    /// The first shuffle whose mask named lanes that had left the kernel.
     pub(crate) suspect: Option<Box<Suspect>>,
-    /// What it has read of shared memory that nothing has written.
+    /// The values that come from shared memory that nothing has written.
     pub(super) unwritten: Option<Box<Unwritten>>,
-    /// Its last turn ended so.
+    /// The spin on an mbarrier that ended the last turn.
     pub(crate) vain: Option<Vain>,
     pub(crate) registers: Registers,
     pub(super) local: Vec<u32>,
     pub(super) stack: Stack,
     pub(super) copies: Copies,
     pub(super) epoch: u32,
-    /// Instructions that it has executed.
+    /// The number of instructions that the warp has executed.
     pub(super) clock: u64,
-    /// How many of the lowest paths stand back: lanes that wait for other lanes of their own warp
-    /// would otherwise wait forever.
+    /// The number of paths, from the lowest on, that stand back. Otherwise lanes that wait for
+    /// other lanes of their own warp would wait forever.
     pub(super) skip: usize,
 }
 
 impl Warp {
-    /// What a warp of a kernel takes of the host, itself included.
+    /// Returns the host memory in bytes that a warp of a kernel takes, itself included.
     pub(crate) fn bytes(kernel: &Kernel) -> u64 {
-        // As many paths as lanes, and the order of those.
+        // There are at most as many paths as lanes, and `next_path` sorts their numbers.
         let paths = bytes_of::<Path>(32) + bytes_of::<usize>(32);
         let local = bytes_of::<[u32; 32]>(kernel.local_bytes.div_ceil(4).into());
         bytes_of::<Warp>(1) + paths + local + Registers::bytes(kernel)
@@ -80,17 +82,17 @@ impl Warp {
         Ok(())
     }
 
-    /// Its block has run, and is going to be kept.
+    /// Frees what a warp allocated as it grew, after its block has run.
     pub(crate) fn retire(&mut self) {
         if !self.stack.is_empty() {
-            // Its local memory may have grown.
+            // Calls may have made the local memory grow.
             (self.local, self.stack) = (Vec::new(), Stack::default());
         }
         self.copies = Copies::default();
         self.unwritten = None;
     }
 
-    /// Bytes of the host that it has, itself included.
+    /// Returns the host memory in bytes that the warp holds, itself included.
     pub(crate) fn held(&self) -> u64 {
         bytes_of::<Warp>(1)
             + bytes_of::<Path>(self.paths.capacity() as u64)
@@ -104,9 +106,8 @@ impl Warp {
         self.paths.iter().any(|path| path.waiting.is_none())
     }
 
-    /// Executes up to `quantum` instructions, until all lanes wait or have left.
-    ///
-    /// `place` is the block's and the warp's.
+    /// Executes up to `quantum` instructions at `place`, the place of the block and of this warp.
+    /// The turn ends earlier if all lanes wait or have left, or if lanes spin on an mbarrier.
     pub(crate) fn advance(
         &mut self,
         run: &mut Run<'_>,
@@ -127,7 +128,7 @@ impl Warp {
                 break;
             }
             if computed > 0 && self.paths.len() > 1 {
-                // It may have come to where another one is.
+                // The path may have come to the instruction of another path.
                 continue;
             }
             left -= 1;
@@ -139,9 +140,9 @@ impl Warp {
         Ok(())
     }
 
-    /// The path that is next executes up to `most` instructions, as [`Warp::step`] would, for as
-    /// long as only registers change and no other path's turn has come: most instructions of most
-    /// kernels are such, and need not know where they are. Returns how many.
+    /// Executes up to `most` instructions of the next path, as [`Warp::step`] would, as long as
+    /// only registers change and no other path's turn comes. Most instructions of most kernels are
+    /// of this kind, and they do not need their place. Returns the number of executed instructions.
     #[inline(always)]
     fn compute(
         &mut self,
@@ -150,7 +151,7 @@ impl Warp {
         current: usize,
         most: u32,
     ) -> Result<u32, Box<Report>> {
-        // What comes of unwritten places is followed instruction by instruction.
+        // `step` follows unwritten values, one instruction at a time.
         if self.unwritten.is_some() {
             return Ok(0);
         }
@@ -186,7 +187,7 @@ impl Warp {
         Ok(executed)
     }
 
-    /// The lanes of a path execute one instruction. Returns whether that ends the warp's turn.
+    /// Executes one instruction in the lanes of a path. Returns whether it ends the warp's turn.
     #[inline(always)]
     pub(crate) fn step(
         &mut self,
@@ -219,7 +220,7 @@ impl Warp {
         let flow = match &mut self.unwritten {
             None => None,
             Some(unwritten) => match unwritten.flow(&self.registers, at, instruction) {
-                // On the heap: it is rare, and dropped after every instruction.
+                // Boxed, because a flow is rare and is dropped after every instruction.
                 Ok(flow) => Some(Box::new(flow)),
                 Err(read) => {
                     let FirstRead { warp, lanes, pc, message } = &*read;
@@ -247,7 +248,7 @@ impl Warp {
             Ok(Next::Yield(vain)) => {
                 self.paths[current].pc += 1;
                 self.vain = Some(vain);
-                // Who is waited for may be another path of the warp.
+                // The lanes may wait for another path of the warp.
                 self.skip = if self.paths.len() > 1 { self.skip + 1 } else { 0 };
                 return Ok(true);
             }

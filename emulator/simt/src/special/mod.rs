@@ -1,10 +1,12 @@
 //! The bits of the special function unit (compute capability 9.0), computed in integers.
 //!
-//! The unit cuts a mantissa or a fraction of 23 bits into segments, 64 or 128 of them, and
-//! evaluates `c0 + c1 x + c2 x^2` of the bits `x` below the segment's number. The coefficients have
-//! 26, 16 and 10 bits; `c1 x` and the sum are exact, and the sum's lower bits are dropped at the
-//! end. The square is not exact: of its partial products, those of the columns below 2^19 (below
-//! 2^17 with 128 segments) are never added.
+//! The unit cuts a mantissa or a fraction of 23 bits into 64 or 128 segments. In each segment it
+//! evaluates `c0 + c1 x + c2 x^2`, where `x` is the bits below the segment's number. The
+//! coefficients have 26, 16 and 10 bits. `c1 x` and the sum are exact, and the lower bits of the
+//! sum are dropped at the end. The square is not exact: its partial products in the columns below
+//! 2^19 (below 2^17 with 128 segments) are never added. `README.md` in this folder describes how
+//! the coefficients were found. Tested by `special_functions.rs` in `tests/suite`, against sums of
+//! an H200's results.
 
 mod tables;
 
@@ -14,7 +16,7 @@ const SIGN: u32 = 0x8000_0000;
 const ONE: u32 = 0x3f80_0000;
 const FRACTION: u32 = 0x7f_ffff;
 
-/// A number taken apart: `exponent` is the biased one.
+/// The parts of a number; `exponent` is biased.
 struct Parts {
     sign: u32,
     exponent: i32,
@@ -34,17 +36,17 @@ impl Parts {
         self.exponent == 255 && self.fraction == 0
     }
 
-    /// Zero, or subnormal: the unit takes both for zero.
+    /// Returns true for zero and subnormal numbers: the unit takes both for zero.
     fn is_zero(&self) -> bool {
         self.exponent == 0
     }
 }
 
-/// The square of the `bits` lower bits of `x`, without its columns below `dropped`, shifted right
-/// by as much.
+/// Returns the square of the low `bits` bits of `x`, without its columns below `dropped`, shifted
+/// right by `dropped`.
 ///
-/// Column `k` has the partial products `x[i] x[j]` with `i + j + 1 = k`, `j < i`, and `x[i]` with
-/// `2 i = k`.
+/// Column `k` has the partial products `x[i] x[j]` with `i + j + 1 = k` and `j < i`, and `x[i]`
+/// with `2 i = k`.
 fn square(x: u32, bits: u32, dropped: u32) -> i64 {
     let mut sum = 0_u64;
     for i in dropped.div_ceil(2)..bits {
@@ -57,7 +59,7 @@ fn square(x: u32, bits: u32, dropped: u32) -> i64 {
     (sum >> dropped) as i64
 }
 
-/// What is common to a table's segments: `c0` is a multiple of 2^`constant`, `c2` of 2^`curve`.
+/// The units of a table's segments: `c0` is in units of 2^`constant`, and `c2` of 2^`curve`.
 struct Form {
     constant: u32,
     bias: i64,
@@ -74,8 +76,8 @@ impl Form {
     }
 }
 
-/// A mantissa with its leading one, times 2^`power`; what is too small is zero, what is too large
-/// infinite.
+/// Returns a mantissa with its leading one, times 2^`power`. A result that is too small is zero,
+/// and a result that is too large is infinite.
 fn assemble(sign: u32, power: i32, mantissa: i64) -> u32 {
     match power + 150 {
         ..=0 => sign,
@@ -84,7 +86,7 @@ fn assemble(sign: u32, power: i32, mantissa: i64) -> u32 {
     }
 }
 
-/// `value` times 2^-`point`, without the bits that a mantissa of 24 has no place for.
+/// Returns `value` times 2^-`point`, without the bits that do not fit into a mantissa of 24 bits.
 fn normalise(sign: u32, value: i64, point: i32) -> u32 {
     if value == 0 {
         return sign;
@@ -102,7 +104,7 @@ fn is_subnormal(x: u32) -> bool {
     f32::from_bits(x).is_subnormal()
 }
 
-/// `ex2.approx.f32`: 2^x, from and to the bits of f32.
+/// Computes `ex2.approx.f32`, 2^x, from and to the bits of f32.
 pub fn ex2(x: u32, ftz: bool) -> u32 {
     if ftz || f32::from_bits(x) >= -126.0 || f32::from_bits(x).is_nan() {
         return ex2_unit(x);
@@ -121,8 +123,8 @@ fn ex2_unit(x: u32) -> u32 {
         return if parts.sign == 0 { INFINITY } else { 0 };
     }
     let mantissa = u64::from(parts.fraction | 1 << 23);
-    // 23 bits below the point, the others dropped; a negative number is the complement of its
-    // magnitude.
+    // The value with 23 bits below the point, without the others. A negative number is the
+    // complement of its magnitude.
     let fixed = if parts.is_zero() || shift < -23 {
         0
     } else if shift < 0 {
@@ -140,7 +142,7 @@ fn ex2_unit(x: u32) -> u32 {
     assemble(0, whole - 23, form.evaluate(&tables::EX2, fraction) >> 15)
 }
 
-/// `rcp.approx.f32`: 1 / x, from and to the bits of f32.
+/// Computes `rcp.approx.f32`, 1 / x, from and to the bits of f32.
 pub fn rcp(x: u32, ftz: bool) -> u32 {
     let magnitude = x & !SIGN;
     if !ftz && is_subnormal(x) {
@@ -171,7 +173,7 @@ fn rcp_unit(x: u32) -> u32 {
     assemble(parts.sign, power - 24, form.evaluate(&tables::RCP, parts.fraction) >> 15)
 }
 
-/// `rsqrt.approx.f32`: 1 / sqrt(x), from and to the bits of f32.
+/// Computes `rsqrt.approx.f32`, 1 / sqrt(x), from and to the bits of f32.
 pub fn rsqrt(x: u32, ftz: bool) -> u32 {
     if !ftz && is_subnormal(x) {
         return times(rsqrt_unit(times(x, 16_777_216.0)), 4096.0);
@@ -202,7 +204,7 @@ fn rsqrt_unit(x: u32) -> u32 {
     assemble(0, -half - 24, form.evaluate(&tables::RSQRT_ONE, parts.fraction) >> 16)
 }
 
-/// `sqrt.approx.f32`: the square root, from and to the bits of f32.
+/// Computes `sqrt.approx.f32`, the square root, from and to the bits of f32.
 pub fn sqrt(x: u32, ftz: bool) -> u32 {
     if !ftz && is_subnormal(x) {
         return times(sqrt_unit(times(x, 16_777_216.0)), 1.0 / 4096.0);
@@ -227,7 +229,7 @@ fn sqrt_unit(x: u32) -> u32 {
     assemble(0, power.div_euclid(2) - 23, form.evaluate(table, parts.fraction) >> 17)
 }
 
-/// `lg2.approx.f32`: the logarithm to base 2, from and to the bits of f32.
+/// Computes `lg2.approx.f32`, the logarithm to base 2, from and to the bits of f32.
 pub fn lg2(x: u32, ftz: bool) -> u32 {
     if !ftz && is_subnormal(x) {
         let scaled = f32::from_bits(lg2_unit(times(x, 16_777_216.0))) - 24.0;
@@ -256,17 +258,17 @@ fn lg2_unit(x: u32) -> u32 {
     if value < 0 { normalise(SIGN, !value, 36) } else { normalise(0, value, 36) }
 }
 
-/// `sin.approx.f32`: the sine, from and to the bits of f32.
+/// Computes `sin.approx.f32`, the sine, from and to the bits of f32.
 pub fn sin(x: u32) -> u32 {
     wave(x, 0)
 }
 
-/// `cos.approx.f32`: the cosine, from and to the bits of f32.
+/// Computes `cos.approx.f32`, the cosine, from and to the bits of f32.
 pub fn cos(x: u32) -> u32 {
     wave(x & !SIGN, 1)
 }
 
-/// A product with 1 / (2 pi), rounded towards zero, then the unit, which takes turns.
+/// Evaluates the unit for the turns x / (2 pi), rounded toward zero.
 fn wave(x: u32, quarters: u64) -> u32 {
     const INVERSE: u64 = 0xa2_f983; // times 2^-26
     let parts = Parts::of(x);
@@ -275,7 +277,7 @@ fn wave(x: u32, quarters: u64) -> u32 {
     }
     let product = if parts.is_zero() { 0 } else { u64::from(parts.fraction | 1 << 23) * INVERSE };
     let dropped = if product >> 47 == 1 { 24 } else { 23 };
-    // Turns with 25 bits below the point: 2 of the quarter, 23 of the fraction.
+    // Turns with 25 bits below the point: 2 bits for the quarter, 23 for the fraction.
     let shift = parts.exponent - 127 - 23 - 26 + dropped + 25;
     let product = product >> dropped;
     let turns = match shift {
@@ -291,13 +293,13 @@ fn wave(x: u32, quarters: u64) -> u32 {
     normalise(sign, form.evaluate(&tables::SIN, fraction), 38)
 }
 
-/// `tanh.approx.f32`: the hyperbolic tangent, from and to the bits of f32.
+/// Computes `tanh.approx.f32`, the hyperbolic tangent, from and to the bits of f32.
 pub fn tanh(x: u32) -> u32 {
     let parts = Parts::of(x);
     if parts.is_nan() {
         return NAN;
     }
-    // Where the segments of an exponent begin, and by how many bits it is cut into them.
+    // The first segment of an exponent, and the number of bits that cut it into segments.
     let (first, cut) = match parts.exponent {
         ..119 => return x,
         119 => (0, 0),

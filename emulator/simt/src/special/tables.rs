@@ -1,6 +1,12 @@
-//! The coefficients: `[c0, c1, c2]` of each segment.
+//! The coefficients `[c0, c1, c2]` of the special functions, for each segment.
+//!
+//! Nearly all were found by linear programming over an H200's results: the solutions are so narrow
+//! that `c1` and `c2` can each be only one integer. `README.md` in this folder has the method.
+//! `Form` in the module above has the units of the integers, and the constant that all segments of
+//! a function share. Tested, with the functions that use them, by `special_functions.rs` in
+//! `tests/suite`.
 
-/// 2^x - 1 of the fraction.
+/// 2^x for a fraction x.
 #[rustfmt::skip]
 pub(super) const EX2: [[i32; 3]; 64] = [
     [33554435, 22713, 494], [33919818, 22960, 501], [34289182, 23210, 506],

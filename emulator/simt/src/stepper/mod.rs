@@ -1,4 +1,4 @@
-//! A launch gone through one instruction at a time.
+//! Steps through a launch, one instruction at a time.
 
 mod moments;
 mod state;

@@ -1,8 +1,10 @@
-//! A launch that can be gone through, one instruction at a time, forward and backward.
+//! A launch through which a caller can step, one instruction at a time, forward and backward.
 //!
-//! The launch runs once as any other does, in the same order, and leaves which warp executed what.
-//! From then on it can be at any moment in between: what is behind is executed again, from the last
-//! moment before it that was kept.
+//! The launch first runs once, in the same order as any other launch, and records which warp
+//! executed what. On the way, moments of it are saved: copies of the blocks and of the memory. From
+//! then on the stepper can go to any moment. It restores the last saved moment before it, and
+//! executes the instructions in between again. When too many moments are saved, every other one is
+//! dropped, so that their memory is bounded. Tested by `stepping.rs` in `tests/suite`, and below.
 
 use std::ops::Range;
 
@@ -13,19 +15,20 @@ use crate::machine::state::{Launch, Run};
 use crate::memory::global::{Image, Memory, Workspace};
 use crate::report::{Bounds, Counters, Report, Trace, bytes_of};
 
-/// The most moments that are saved, evenly spread, and the most bytes of them. When there are more,
-/// every other one is dropped.
+/// The most moments that are saved, evenly spread. When there are more, every other one is dropped.
 const MOST_KEPT: usize = 64;
+/// The most bytes of the saved moments.
 const MOST_BYTES: u64 = 64 << 20;
-/// Nor more than such a part of what the launch may use of the host.
+/// The saved moments also take at most one part in `SHARE` of the launch's host memory.
 const SHARE: u64 = 4;
-/// The least distance between two of them, in instructions.
+/// The least distance between two saved moments, in instructions.
 const LEAST_DISTANCE: usize = 1024;
 
 /// A launch, its memory, and a moment of it.
 ///
-/// A moment is a number of instructions that the warps have executed: 0 is before the first, and
-/// [`Stepper::len`] behind the last, which may be the one that a report is about.
+/// A moment is a number of instructions that the warps have executed: moment 0 is before the first
+/// instruction, and moment [`Stepper::len`] is behind the last, which may be the subject of a
+/// report.
 #[derive(Debug)]
 pub struct Stepper {
     setting: Setting,
@@ -39,7 +42,7 @@ pub struct Stepper {
     pub(super) now: State,
 }
 
-/// A moment that can be gone back to without what is before it.
+/// A saved moment, to which the stepper can return without the instructions before it.
 #[derive(Debug)]
 struct Kept {
     state: State,
@@ -47,7 +50,7 @@ struct Kept {
     bytes: u64,
 }
 
-/// What a launch says.
+/// The description of the launch.
 #[derive(Debug)]
 struct Setting {
     kernel: Kernel,
@@ -75,13 +78,14 @@ impl Setting {
 }
 
 impl Stepper {
-    /// Runs all blocks of a launch on `memory`: together if `together`, else one after the other
-    /// (see [`Kernel::communicates`]). What it keeps for going back counts as host memory of the
-    /// launch. The moment is the end.
+    /// Runs all blocks of a launch on `memory`: together if `together`, otherwise one after the
+    /// other (see [`Kernel::communicates`]). The saved moments count as host memory of the launch.
+    /// The stepper is then at the end.
     ///
     /// # Errors
     ///
-    /// If the launch cannot begin. What the kernel does wrong is no error: see [`Stepper::result`].
+    /// Returns a report if the launch cannot begin. For a mistake of the kernel see
+    /// [`Stepper::result`].
     pub fn new(launch: Launch<'_>, memory: Memory, together: bool) -> Result<Stepper, Report> {
         let prepared = launch.prepare(&memory)?;
         let (first_tag, workspace) = (prepared.first_tag, prepared.workspace.clone());
@@ -111,47 +115,47 @@ impl Stepper {
         Ok(stepper)
     }
 
-    /// The launch's end: its counters, or what the kernel does wrong.
+    /// Returns the end of the launch: its counters, or the report of the kernel's mistake.
     pub fn result(&self) -> &Result<Counters, Report> {
         &self.result
     }
 
-    /// All that was executed, in order.
+    /// Returns all executed instructions, in order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// How many instructions were executed in all.
+    /// Returns the number of executed instructions.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Returns whether none was.
+    /// Returns whether no instruction was executed.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The moment.
+    /// Returns the current moment.
     pub fn position(&self) -> usize {
         self.now.position
     }
 
-    /// The memory, as it is at the moment.
+    /// Returns the memory at the current moment.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.setting.kernel
     }
 
-    /// The counters up to the moment.
+    /// Returns the counters up to the current moment.
     pub fn counters(&self) -> Counters {
         self.now.tally.counters(&self.setting.kernel)
     }
 
-    /// Goes to a moment, or to the end if there are not so many.
+    /// Goes to a moment, or to the end if there are fewer moments.
     pub fn seek(&mut self, position: usize) {
         let position = position.min(self.len());
         let last = self.kept.partition_point(|kept| kept.state.position <= position);
@@ -173,17 +177,17 @@ impl Stepper {
 
     /// Executes up to a moment that is ahead.
     fn advance(&mut self, position: usize, trace: Option<&mut Trace>) {
-        // What is wrong was found when it was recorded.
+        // A mistake has been found before, by `record`.
         let _ = self.run(trace, |state, prepared, run| {
             while state.position < position && state.next(prepared, run)?.is_some() {
                 state.execute(run)?;
             }
-            // The moment belongs to whoever is next.
+            // The moment belongs to the warp that is next.
             state.next(prepared, run).map(drop)
         });
     }
 
-    /// Executes everything, and keeps moments on the way.
+    /// Executes everything, and saves moments on the way.
     fn record(&mut self) {
         let mut steps = Vec::new();
         let result = loop {
@@ -210,7 +214,7 @@ impl Stepper {
         self.result = result;
     }
 
-    /// Keeps the moment.
+    /// Saves the current moment.
     fn keep(&mut self) {
         let state = self.now.clone();
         let image = self.memory.image(&self.memory.snapshot());
@@ -231,7 +235,7 @@ impl Stepper {
         self.kept.iter().map(|kept| kept.bytes).fold(0, u64::saturating_add)
     }
 
-    /// Lets the moment's state go on: with the launch as it was begun.
+    /// Continues from the current state, with the launch as it was begun.
     fn run<R>(
         &mut self,
         trace: Option<&mut Trace>,
@@ -256,7 +260,7 @@ mod tests {
     use super::*;
     use crate::parse::Module;
 
-    /// Warps that write on and on, more memory than may be kept at all moments.
+    /// Creates a stepper whose warps write so long that not all moments can be saved.
     fn stepper(together: bool, host_bytes: u64) -> Stepper {
         let ptx = "
             .version 8.0
@@ -291,8 +295,8 @@ mod tests {
         Stepper::new(launch, memory, together).unwrap()
     }
 
-    /// However blocks run, a step back from anywhere, the end too, is a small part of the launch;
-    /// and what is kept is bounded.
+    /// However blocks run, a step back from any moment, the end included, is a small part of the
+    /// launch, and the saved moments are bounded.
     #[test]
     fn a_step_back_is_a_small_part_of_the_launch() {
         for together in [false, true] {
@@ -308,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Where there is little room, it keeps less and runs all the same.
+    /// With little host memory, fewer moments are saved, and the launch still runs.
     #[test]
     fn what_is_kept_leaves_room_for_the_launch() {
         let stepper = stepper(true, 24 << 20);

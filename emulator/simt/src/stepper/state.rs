@@ -1,7 +1,7 @@
-//! A moment of a launch: the blocks in being, whose turn it is, and what has been counted.
+//! A moment of a launch: the blocks that run, the warp whose turn it is, and the counters.
 //!
-//! Whose turn it is follows from the same rules as in [`Prepared::run`] and
-//! [`Prepared::run_together`], so that a launch goes the same way here.
+//! The turns follow the same rules as in [`Prepared::run`] and [`Prepared::run_together`], so that
+//! a launch goes the same way here.
 
 use crate::isa::Kernel;
 use crate::launch::{Prepared, QUANTUM, SHORT_QUANTUM, stuck};
@@ -11,30 +11,31 @@ use crate::machine::warp::Warp;
 use crate::memory::order::Order;
 use crate::report::{Report, Tally};
 
-/// See the module.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    /// Instructions that have been executed.
+    /// The number of executed instructions.
     pub(super) position: usize,
     /// The blocks that run: one, or all that have not left if they run together.
     pub(super) blocks: Vec<Block>,
-    /// Whose turn it is, and how many instructions of it have been executed.
+    /// The index in `blocks` of the block whose turn it is.
     pub(super) block: usize,
+    /// The index in that block of the warp whose turn it is.
     pub(super) warp: usize,
+    /// The number of instructions that the warp has executed in its turn.
     spent: u32,
-    /// How many blocks have begun.
+    /// The number of blocks that have begun.
     begun: u64,
-    /// Rounds in which nothing happened that others can see.
+    /// The number of rounds in a row in which nothing happened that others can see.
     idle: u32,
     pub(super) tally: Tally,
-    /// The order of accesses, of blocks that run together.
+    /// The order of accesses, if blocks run together.
     order: Option<Order>,
     progress: bool,
     together: bool,
 }
 
 impl State {
-    /// Before the first instruction.
+    /// Creates the state before the first instruction.
     pub(super) fn new(prepared: &Prepared<'_>, together: bool) -> Result<State, Report> {
         if together {
             prepared.warps_together(&(0..prepared.launch().blocks()))?;
@@ -54,21 +55,21 @@ impl State {
         })
     }
 
-    /// What its blocks take of the host.
+    /// Returns the bytes of host memory that the blocks take.
     pub(super) fn bytes(&self, prepared: &Prepared<'_>) -> u64 {
         let blocks = if self.together { prepared.launch().blocks() } else { 1 };
         let at_first = Block::bytes(prepared.launch(), prepared.grain).saturating_mul(blocks);
-        // The stacks of calls grow.
+        // The stacks of calls may have grown.
         at_first.max(self.held())
     }
 
-    /// What it takes of the host now: what a copy of it takes.
+    /// Returns the bytes of host memory that a copy of the state takes.
     pub(super) fn held(&self) -> u64 {
         let order = self.order.as_ref().map_or(0, Order::held);
         self.blocks.iter().map(Block::held).sum::<u64>().saturating_add(order)
     }
 
-    /// Gives what it has counted to a run that goes on from here.
+    /// Moves the counters and the order of accesses to a run that continues from here.
     pub(super) fn give(
         &mut self,
         prepared: &Prepared<'_>,
@@ -88,15 +89,15 @@ impl State {
         Ok(())
     }
 
-    /// Takes it back.
+    /// Moves the counters and the order of accesses back from the run.
     pub(super) fn take(&mut self, run: &mut Run<'_>) {
         std::mem::swap(&mut self.tally, &mut run.tally);
         self.progress = run.progress;
         self.order = run.order.take();
     }
 
-    /// Who executes what next; `None` at the end. Barriers open, blocks begin and turns end on the
-    /// way there.
+    /// Returns the instruction that is executed next, or `None` at the end. On the way there,
+    /// barriers open, blocks begin and turns end.
     pub(super) fn next(
         &mut self,
         prepared: &Prepared<'_>,
@@ -126,7 +127,7 @@ impl State {
                 warp.vain = None;
             }
             if warp.vain.is_some() {
-                // It waits for an mbarrier.
+                // The warp spins on an mbarrier.
             } else if self.spent == if self.together { SHORT_QUANTUM } else { QUANTUM } {
                 warp.end_turn(run);
                 block.in_vain = false;
@@ -141,7 +142,7 @@ impl State {
         }
     }
 
-    /// Each block had its turn: the next round, if there is one.
+    /// Begins the next round after each block had its turn. Returns false after the last round.
     fn round(&mut self, prepared: &Prepared<'_>, run: &mut Run<'_>) -> Result<bool, Report> {
         let all = prepared.launch().blocks();
         if self.blocks.is_empty() {
@@ -169,7 +170,7 @@ impl State {
         Ok(true)
     }
 
-    /// Executes what [`State::next`] has found.
+    /// Executes the instruction that [`State::next`] has returned.
     pub(super) fn execute(&mut self, run: &mut Run<'_>) -> Result<(), Report> {
         self.position += 1;
         self.spent += 1;
@@ -178,7 +179,7 @@ impl State {
     }
 }
 
-/// An instruction that a warp executes.
+/// An executed instruction of a warp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// The block's number in the grid.
@@ -187,14 +188,14 @@ pub struct Step {
     pub warp: u32,
     /// The instruction's number in the kernel.
     pub pc: u32,
-    /// The lanes that are there, and those of them in which its guard holds. (Lanes that have to
-    /// wait for others come to the same instruction again.)
+    /// The lanes at the instruction, one bit for each. (Lanes that have to wait for others come to
+    /// the same instruction again.)
     pub lanes: u32,
-    /// See `lanes`.
+    /// The lanes of `lanes` in which the instruction's guard holds.
     pub active: u32,
 }
 
-/// What the lanes of a path are about to execute, in block number `block`.
+/// Returns the step that a path is about to execute, in block number `block`.
 fn ahead(warp: &Warp, kernel: &Kernel, path: usize, block: u64) -> Step {
     let Path { pc, lanes, .. } = warp.paths[path];
     let holds = kernel.code[pc as usize].guard.map_or(lanes, |guard| warp.registers.guard(guard));

@@ -1,4 +1,4 @@
-//! What there is to see at a moment: where the warps are, their registers, and shared memory.
+//! The view of a moment: where the warps are, their registers, and shared memory.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use crate::machine::block::Block;
 use crate::machine::state::{self, Waiting};
 use crate::machine::warp;
 
-/// A warp, and where its lanes are.
+/// A warp, and the places of its lanes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warp {
     /// The block's number in the grid.
     pub block: u32,
     /// The warp's number in the block.
     pub warp: u32,
-    /// The lanes that have left the kernel.
+    /// The lanes that have left the kernel, one bit for each.
     pub left: u32,
-    /// Where the others are.
+    /// The places of the other lanes.
     pub paths: Vec<Path>,
 }
 
@@ -26,62 +26,62 @@ pub struct Warp {
 pub struct Path {
     /// The instruction that they execute next, or at which they wait.
     pub pc: u32,
-    /// The lanes.
+    /// The lanes, one bit for each.
     pub lanes: u32,
-    /// For whom they wait, if they do.
+    /// The threads or lanes that the path waits for, if it waits.
     pub waits: Option<Waits>,
 }
 
-/// For whom lanes wait.
+/// The threads or lanes that a path waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waits {
-    /// For all threads of the block, or for as many as a barrier names.
+    /// All threads of the block, or as many as a barrier names.
     Block,
-    /// For lanes of their own warp.
+    /// Lanes of their own warp.
     Lanes,
 }
 
 /// A register, with a value for every lane.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Register {
-    /// Its name in the PTX.
+    /// The name in the PTX.
     pub name: Arc<str>,
-    /// What it is declared as: `f32`, `b64`, `pred`.
+    /// The type of the declaration: `f32`, `b64`, `pred`.
     pub ty: &'static str,
-    /// What it holds.
+    /// The values of all lanes.
     pub values: Values,
 }
 
 /// The bits of a register.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Of 16 or 32 bits.
+    /// A register of 16 or 32 bits.
     Words([u32; 32]),
-    /// Of 64 bits.
+    /// A register of 64 bits.
     Longs([u64; 32]),
-    /// A predicate, lane 0 in the lowest bit.
+    /// A predicate, with lane 0 in the lowest bit.
     Mask(u32),
 }
 
-/// A word of shared memory, if something has been written to it.
+/// A word of shared memory, or `None` if nothing has been written to it.
 pub type Cell = Option<u32>;
 
 impl Stepper {
-    /// Whose turn it is: the block's and the warp's number. `None` at the end.
+    /// Returns the numbers of the block and of the warp whose turn it is, or `None` at the end.
     pub fn current(&self) -> Option<(u32, u32)> {
         let block = self.now.blocks.get(self.now.block)?;
         let warp = block.warps.get(self.now.warp)?;
         Some((block.number as u32, warp.index))
     }
 
-    /// The warps of the blocks that run at the moment.
+    /// Returns the warps of the blocks that run at the moment.
     pub fn warps(&self) -> Vec<Warp> {
         let blocks = self.now.blocks.iter();
         blocks.flat_map(|block| block.warps.iter().map(|warp| view(block, warp))).collect()
     }
 
-    /// The registers of a warp whose values may be needed by what it executes next. There are none
-    /// of a kernel that was not read by [`Module::parse_named`](crate::Module::parse_named).
+    /// Returns the registers of a warp whose values its next instructions may need. The list is
+    /// empty if the kernel was not read by [`Module::parse_named`](crate::Module::parse_named).
     pub fn registers(&self, block: u32, warp: u32) -> Vec<Register> {
         let Some(warp) = self.block(block).and_then(|block| block.warps.get(warp as usize)) else {
             return Vec::new();
@@ -101,7 +101,7 @@ impl Stepper {
         .collect()
     }
 
-    /// The shared memory of a block, word by word.
+    /// Returns the shared memory of a block, word by word.
     pub fn shared(&self, block: u32) -> Vec<Cell> {
         let Some(block) = self.block(block) else { return Vec::new() };
         block.shared.cells_of_words(block.shared_bytes)
@@ -130,24 +130,24 @@ fn view(block: &Block, warp: &warp::Warp) -> Warp {
 }
 
 impl Kernel {
-    /// The line of the PTX, from 1, and the text of an instruction's opcode.
+    /// Returns the line of an instruction in the PTX, counted from 1, and the text of its opcode.
     ///
     /// # Panics
     ///
-    /// If the kernel has no such instruction.
+    /// Panics if the kernel has no such instruction.
     pub fn instruction(&self, pc: u32) -> (u32, &str) {
         (self.places[pc as usize].line, &self.opcodes[pc as usize])
     }
 
-    /// The file and line that an instruction was compiled from, if the PTX says it: in an inlined
-    /// function, the line there.
+    /// Returns the file and line that an instruction was compiled from, if the PTX has them. For an
+    /// inlined function it is the line in that function.
     pub fn source(&self, pc: u32) -> Option<(&str, u32)> {
         let (file, line) = self.places.get(pc as usize)?.source?;
         Some((self.files.get(usize::from(file))?, line))
     }
 
-    /// The name of the register that an instruction writes, or the first of them; of a kernel that
-    /// was read by [`Module::parse_named`](crate::Module::parse_named).
+    /// Returns the name of the first register that an instruction writes, if the kernel was read by
+    /// [`Module::parse_named`](crate::Module::parse_named).
     pub fn writes(&self, pc: u32) -> Option<&str> {
         let [_, writes] = self.code.get(pc as usize)?.slots();
         let &written = writes.first()?;
@@ -161,13 +161,13 @@ impl Kernel {
         instruction.is_some_and(|code| matches!(code.op, crate::isa::Op::Barrier { .. }))
     }
 
-    /// The variables in shared memory that it uses; none unless it was read by
-    /// [`Module::parse_named`](crate::Module::parse_named).
+    /// Returns the kernel's variables in shared memory. The list is empty unless the kernel was
+    /// read by [`Module::parse_named`](crate::Module::parse_named).
     pub fn shared_variables(&self) -> &[SharedVariable] {
         &self.variables
     }
 
-    /// Where dynamic shared memory begins, in bytes.
+    /// Returns the offset in bytes at which dynamic shared memory begins.
     pub fn dynamic_shared(&self) -> u32 {
         self.dynamic_shared
     }

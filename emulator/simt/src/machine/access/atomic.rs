@@ -12,7 +12,7 @@ use crate::memory::global::{self, Named, Word};
 use crate::memory::order::{Access, Refused};
 use crate::report::{ReportKind, Result, fault, lanes as each};
 
-/// `atom` and `red`: the old value goes to `d`.
+/// An `atom` or `red` instruction. The old value goes to `d`.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation {
     pub(crate) op: Atomic,
@@ -25,7 +25,7 @@ pub(crate) struct Operation {
 }
 
 impl Run<'_> {
-    /// The lanes take turns, the lowest first; on a GPU the order is open.
+    /// Executes the operation lane by lane, the lowest first; on a GPU the order is open.
     pub(crate) fn atomic(
         &mut self,
         r: &mut Registers,
@@ -38,8 +38,8 @@ impl Run<'_> {
         let (Operation { ty, d, b, c, .. }, lanes) = (operation, at.active);
         let (bytes, wide) = (ty.bytes(), ty.is_wide());
         let all = addresses(r, address);
-        // One that leaves everything as it was is no progress: a lock that is taken is tried in a
-        // loop.
+        // An operation that leaves everything as it was is no progress: a loop may try a lock that
+        // is taken.
         let changed = Cell::new(false);
         in_spaces(operation.space, &all, lanes, |space, addresses, lanes| {
             aligned(addresses, lanes, bytes, "updates", || {
@@ -137,7 +137,7 @@ impl Run<'_> {
         }
         let [low, rest @ ..] = words else { return Ok(0) };
         let Some(high) = rest.first() else {
-            // Of less than a word, the rest stays.
+            // The other bytes of the word stay.
             let (shift, part) = (8 * first, global::byte_mask(written));
             let replaced = |old: u32| {
                 let new = new(u64::from(old & part) >> shift) as u32;
@@ -155,11 +155,11 @@ impl Run<'_> {
     }
 }
 
-/// The new value.
+/// Returns the new value.
 fn combine(op: Atomic, ty: Type, space: Space, old: u64, b: u64, c: u64) -> u64 {
     match (op, ty) {
         (Atomic::Add, Type::F32) => {
-            // Global memory's adders know no subnormal numbers, those of shared memory do.
+            // Adders of global memory flush subnormal numbers, adders of shared memory do not.
             let flush = |x: f32| match space {
                 Space::Global if x.is_subnormal() => 0.0_f32.copysign(x),
                 _ => x,

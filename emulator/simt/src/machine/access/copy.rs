@@ -1,14 +1,14 @@
-//! Copies to shared memory that go on beside the program: `cp.async`, and `cp.async.bulk`, which
-//! also copies from shared to global memory.
+//! Asynchronous copies: `cp.async` to shared memory, and `cp.async.bulk`, which also copies from
+//! shared to global memory.
 //!
-//! `cp.async` reads the data when the copy begins and writes it when its group has been waited for.
-//! In between the place in shared memory counts as pending, and a thread that reads it is reported.
+//! `cp.async` reads the data when the copy begins, and writes it when its group has been waited
+//! for. In between, the place in shared memory is pending, and a thread that reads it is reported.
 //!
 //! A bulk copy into shared memory reads and writes the data when it begins, and notifies its
-//! mbarrier of the bytes at once; the place counts as pending until the mbarrier's phase is over. A
-//! bulk copy out of shared memory is complete when it begins: that its source must stay as it is
-//! for a while, and `fence.proxy.async`, are not checked. `tests/suite/copies.rs` and `bulk.rs`
-//! test both.
+//! mbarrier of the bytes at once. The place is pending until the mbarrier's phase is over. A bulk
+//! copy out of shared memory is complete when it begins. That its source must stay unchanged for a
+//! while is not checked, and neither is `fence.proxy.async`. Tested by `copies.rs` in
+//! `tests/suite`, and by `copies.ptx` in `tests/cases`.
 
 use super::mbarrier::Operation;
 use super::moved::{addresses, aligned};
@@ -16,7 +16,7 @@ use crate::isa::{Address, Instruction, Op, Order, Slot, Space};
 use crate::machine::state::{Copies, Lanes, Next, Pending, Place, Registers, Run, Scratch, actor};
 use crate::report::{Copied, Count, ReportKind, Result, What, fault, lanes as each, uncounted};
 
-/// One `cp.async`.
+/// The operands of a `cp.async`.
 #[derive(Clone, Copy)]
 pub(crate) struct Copy {
     pub(crate) to: Address,
@@ -42,7 +42,7 @@ impl Run<'_> {
         let read: [u32; 32] = std::array::from_fn(|lane| {
             copy.source_bytes.map_or(bytes, |slot| r.words(slot)[lane].min(bytes))
         });
-        // What only becomes zero is not asked of memory.
+        // A lane that only writes zeros makes no request to global memory.
         let asking =
             each(lanes).filter(|&lane| read[lane] > 0).fold(0, |all, lane| all | 1 << lane);
         if asking != 0 {
@@ -60,16 +60,16 @@ impl Run<'_> {
             self.account.room(&mut scratch.copies.pending, "copies in flight")?;
             scratch.copies.pending.push(Pending { lane, group: None, offset, bytes, value });
         }
-        // On the heap, in as much room as three values of all lanes.
+        // The event is boxed, and allocates as much as three values of all lanes.
         let what = || What::Copy(Box::new(Copied { bytes, read, from, to }));
         self.trace_lanes(place, lanes, 3, what)
     }
 
-    /// Up to 16 bytes, of which only the first `bytes` are read.
+    /// Reads the first `bytes` of 16 bytes; the others are zeros.
     fn part(&mut self, place: &Place, address: u64, bytes: u32, lane: usize) -> Result<[u32; 4]> {
         let mut value = [0; 4];
         for i in 0..bytes {
-            // Byte by byte where the rest is not a whole word.
+            // The bytes behind the last whole word are read one by one.
             if i % 4 == 0 && i + 4 <= bytes {
                 let word = self.read(place, Order::Weak, address + u64::from(i), 4, lane)?;
                 value[(i / 4) as usize] = word[0];
@@ -83,7 +83,7 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    /// `cp.async.commit_group`.
+    /// Executes `cp.async.commit_group`.
     pub(crate) fn commit_group(
         &mut self,
         _: &mut Registers,
@@ -99,7 +99,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// `cp.async.wait_group newest` (all groups but the last `newest`), or for all copies.
+    /// Executes `cp.async.wait_group` for all groups but the last `newest`, or for all copies.
     pub(crate) fn wait_group(
         &mut self,
         _: &mut Registers,
@@ -129,7 +129,7 @@ impl Run<'_> {
 const COPIES: &str = "copies";
 
 impl Run<'_> {
-    /// From global memory to the place, and for the mbarrier, that the instruction before says.
+    /// Copies from global memory to the place and mbarrier of the instruction before this one.
     pub(crate) fn copy_in(
         &mut self,
         r: &mut Registers,
@@ -175,7 +175,7 @@ impl Run<'_> {
         Ok(Next::WarpBarrier)
     }
 
-    /// From shared to global memory.
+    /// Copies from shared to global memory.
     pub(crate) fn copy_out(
         &mut self,
         r: &Registers,
@@ -215,7 +215,7 @@ impl Run<'_> {
         fault(ReportKind::Misaligned, 1 << lane, message)
     }
 
-    /// One request, of the sectors that lie there.
+    /// Counts one request, with the sectors of its range.
     fn count_bulk(&mut self, place: &Place, address: u64, bytes: u32) {
         let traffic = &mut self.tally.traffic[place.pc as usize];
         let end = address.wrapping_add(bytes.into());

@@ -1,11 +1,12 @@
-//! Global memory as a warp sees it: loads and stores of 32 lanes, and reports of what is wrong with
-//! them.
+//! Global memory as a warp sees it: loads and stores of 32 lanes, and the reports of their
+//! mistakes.
 //!
-//! A load or a store of a whole warp mostly touches one buffer and one page of it, and its lanes
-//! are equally far apart. Such requests are read and written page by page; all others go lane by
-//! lane, with the same checks. Every access notes in the word's shadow which block made it, or,
-//! where blocks run together, asks `memory::order` whether something orders it. Tested by
-//! `memory.rs`, `races.rs` and `launches.rs` of the suite.
+//! A load or store of a whole warp mostly touches one page of one buffer, at addresses that are
+//! equally far apart. Such a request is read or written page by page. All others go lane by lane,
+//! with the same checks. An access notes in the word's shadow which block made it. Where blocks run
+//! together, it asks `memory::order` instead whether something orders it behind the accesses before
+//! it. Tested by `memory.rs`, `transfer.rs` and `launches.rs` in `tests/suite`, and by `blocks.ptx`
+//! and `reports.ptx` in `tests/cases`.
 
 use super::moved::{Asked, Moved, gathered, spread};
 use crate::isa::{Order, Vector};
@@ -191,7 +192,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// If blocks run together: notes the access, and reports it if it races with another's.
+    /// Records the access if blocks run together, and reports it if it races with another warp's.
     #[expect(clippy::too_many_arguments, reason = "what an access is made of")]
     fn ordered(
         &mut self,
@@ -217,7 +218,7 @@ impl Run<'_> {
 }
 
 impl<'a> Run<'a> {
-    /// Refuses a load from constant memory of what lies elsewhere.
+    /// Refuses a load from constant memory at an address that is elsewhere.
     pub(crate) fn in_constant_memory(
         &mut self,
         addresses: &[u64; 32],
@@ -238,8 +239,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The buffer that the first lane means, if there is a short way into it: for whole words,
-    /// accessed by blocks that run independently.
+    /// Returns the buffer of the first lane's access if a short way into it is allowed: for whole
+    /// words, in weak accesses of blocks that run independently.
     #[inline(always)]
     fn near<const W: usize>(&self, shape: Vector, addresses: &[u64; 32], lanes: u32) -> Near<'a> {
         let simple = shape.order == Order::Weak && self.order.is_none() && shape.bytes() >= 4;
@@ -254,7 +255,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The words of the page that an offset lies in, made if need be.
+    /// Returns the words of the page that holds an offset, and makes the page if it does not exist.
     #[inline(always)]
     pub(crate) fn page(&self, buffer: &'a Buffer, offset: u64, lane: usize) -> Result<&'a [Word]> {
         match buffer.page(global::page_of(offset)) {
@@ -265,7 +266,7 @@ impl<'a> Run<'a> {
 
     #[cold]
     fn new_page(&self, buffer: &'a Buffer, offset: u64, lane: usize) -> Result<&'a [Word]> {
-        // It stays when the launch is over, and counts for as long as that lasts.
+        // The page stays when the launch is over, and its bytes count until then.
         let bytes = bytes_of::<Word>(global::PAGE_WORDS as u64);
         self.account.bounds.take(bytes, "a page of global memory")?;
         match self.memory.touch(buffer, global::page_of(offset)) {
@@ -286,8 +287,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The buffer and the offset that an address means. Lanes of one access nearly always mean the
-    /// same buffer, so the last one is tried first.
+    /// Returns the buffer and the offset of an address. Lanes of one access nearly always share a
+    /// buffer, so the last buffer is tried first.
     #[inline(always)]
     pub(crate) fn locate(
         &mut self,
@@ -298,7 +299,7 @@ impl<'a> Run<'a> {
     ) -> Result<(&'a Buffer, u64)> {
         if let Some((start, buffer)) = self.recent {
             let offset = address.wrapping_sub(start);
-            // Buffers are shorter than 2^40 bytes: no overflow.
+            // Buffers are shorter than 2^40 bytes, so this does not overflow.
             if offset < buffer.bytes && offset + u64::from(bytes) <= buffer.bytes {
                 return Ok((buffer, offset));
             }
@@ -313,24 +314,24 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A buffer that the lanes of an access probably mean.
+/// The buffer that the lanes of an access probably share.
 struct Near<'a> {
     start: u64,
-    /// Accesses begin before this offset.
+    /// The offset before which accesses must begin.
     end: u64,
     buffer: Option<&'a Buffer>,
 }
 
 impl<'a> Near<'a> {
-    /// None, if it may not be written to.
+    /// Drops a buffer that kernels may not write.
     #[inline(always)]
     fn writable(self) -> Near<'a> {
         let buffer = self.buffer.filter(|buffer| buffer.contents != Contents::Constant);
         Near { buffer, ..self }
     }
 
-    /// The page that all lanes of a full warp mean, if that is one. Their addresses are aligned,
-    /// and so far apart.
+    /// Returns the page that all lanes of a full warp share, if there is one. Their addresses are
+    /// aligned, and `stride` apart.
     #[inline(always)]
     fn page_of_all(
         &self,
@@ -345,7 +346,7 @@ impl<'a> Near<'a> {
         self.buffer?.page(page_of(first))
     }
 
-    /// The `W` words at an aligned address, if they are there.
+    /// Returns the `W` words at an aligned address, if their page exists.
     #[inline(always)]
     fn words<const W: usize>(&self, address: u64) -> Option<&'a [Word]> {
         let offset = address.wrapping_sub(self.start);
@@ -438,7 +439,7 @@ impl Run<'_> {
         fault(ReportKind::Race, 1 << lane, message)
     }
 
-    /// Adds the lanes that make the same mistake to an access out of bounds.
+    /// Adds to a fault out of bounds the other lanes that make the same mistake.
     #[cold]
     pub(crate) fn with_alike(
         &mut self,

@@ -1,11 +1,11 @@
-//! Local memory, which is the thread's own, and the kernel's parameters, which are only read.
+//! Local memory, which belongs to one thread, and the kernel's parameters, which are only read.
 
 use super::moved::{Moved, gathered, spread};
 use crate::isa::Vector;
 use crate::machine::state::{Place, Registers, Run, Scratch};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each};
 
-/// The word that a lane's access begins in. Word by word, one lane's lies beside the next lane's.
+/// Returns the index of an access's first word. The words of all lanes are interleaved.
 pub(crate) fn local_word(
     scratch: &Scratch<'_>,
     offset: u64,
@@ -73,7 +73,7 @@ pub(crate) fn store_local(
 }
 
 impl Run<'_> {
-    /// Reads parameters, all lanes the same.
+    /// Reads parameters, at the same offset in all lanes.
     pub(crate) fn load_parameter(
         &self,
         r: &mut Registers,
@@ -90,7 +90,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Reads parameters, each lane at an address of its own.
+    /// Reads parameters, at an address for each lane.
     pub(crate) fn load_parameters(
         &self,
         r: &mut Registers,
@@ -119,7 +119,7 @@ impl Run<'_> {
     }
 }
 
-/// At most 16 bytes, as words.
+/// Returns at most 16 bytes as words.
 fn words_of(bytes: &[u8]) -> [u32; 4] {
     let mut all = [0; 16];
     all[..bytes.len()].copy_from_slice(bytes);
@@ -127,7 +127,7 @@ fn words_of(bytes: &[u8]) -> [u32; 4] {
     std::array::from_fn(|i| u32::from_le_bytes(words[i]))
 }
 
-/// Parameters of a kernel are only read.
+/// Reports an access that updates or writes the parameters, which are only read.
 #[cold]
 pub(crate) fn no_parameter<T>(verb: &str, addresses: &[u64; 32], lanes: u32) -> Result<T> {
     let lane = lanes.trailing_zeros() as usize % 32;

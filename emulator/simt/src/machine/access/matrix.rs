@@ -1,9 +1,11 @@
 //! Matrices that a warp loads and stores: `wmma.load` and `wmma.store`, `ldmatrix` and `stmatrix`.
 //!
-//! Each lane accesses what it holds: of `wmma` register by register, whole ones where their
-//! elements lie side by side in memory, and of what is to be stored two at a time. These
-//! accesses are counted, and checked for races; how a GPU splits them is not known. The rows of
-//! `ldmatrix` and `stmatrix` count as one request of sixteen bytes a row.
+//! Each lane accesses the elements that it holds. `wmma` moves a whole register at once where its
+//! elements are contiguous in memory, two registers at once in a row of a summand or a result, and
+//! single elements otherwise. These accesses are counted and checked for races; how a GPU splits
+//! them is not known. `ldmatrix` and `stmatrix` count as one request with sixteen bytes for each
+//! row. Tested by `wmma.rs` and `matrix_rows.rs` in `tests/suite`, and by `products.ptx` in
+//! `tests/cases`.
 
 use super::moved::{addresses, aligned};
 use crate::isa::{
@@ -12,7 +14,7 @@ use crate::isa::{
 use crate::machine::state::{ALL, Place, Registers, Run, Scratch};
 use crate::report::{Accessed, ReportKind, Result, What, fault, lanes as each};
 
-/// Where a matrix lies.
+/// The operands that locate a matrix in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Where {
     pub(crate) space: Space,
@@ -20,13 +22,12 @@ pub(crate) struct Where {
     pub(crate) stride: Slot,
 }
 
-/// A matrix in memory.
 #[derive(Clone, Copy)]
 struct Matrix {
     fragment: Fragment,
     space: Space,
     begin: u64,
-    /// From row to row or from column to column, in elements.
+    /// The distance between rows, or between columns if they are contiguous, in elements.
     stride: u64,
 }
 
@@ -45,7 +46,7 @@ impl Matrix {
         Ok(Matrix { fragment, space: at.space, begin: all[0], stride })
     }
 
-    /// Where lanes have an element of a register.
+    /// Returns the address of each lane's element number `i` of a register.
     fn addresses(self, register: usize, i: usize) -> [u64; 32] {
         let bytes = self.fragment.element.bits() as u64 / 8;
         std::array::from_fn(|lane| {
@@ -56,7 +57,7 @@ impl Matrix {
         })
     }
 
-    /// Returns an access of all these registers, each of them whole.
+    /// Returns an access that moves all these registers, each as a whole.
     fn whole(self, slots: &[Slot]) -> Vector {
         let wide = self.fragment.element.is_wide();
         let ty = if wide { Type::U64 } else { Type::U32 };
@@ -69,8 +70,8 @@ impl Matrix {
         Vector { space: self.space, order: Order::Weak, ty, count, wide, slots }
     }
 
-    /// Registers that one access moves: two, where their elements lie side by side. None if it
-    /// takes several to move one.
+    /// Returns the number of registers that one access moves, or 0 if a register takes several
+    /// accesses. It moves two where their elements are contiguous.
     fn at_once(self) -> usize {
         let Fragment { part, element, columns, .. } = self.fragment;
         match part {
@@ -79,13 +80,13 @@ impl Matrix {
         }
     }
 
-    /// The type of an element that is accessed by itself.
+    /// Returns the type of an element that is accessed alone.
     fn element(self) -> Type {
         if self.fragment.element.bits() == 8 { Type::U8 } else { Type::U16 }
     }
 }
 
-/// Rows of eight halves, eight to a matrix.
+/// The rows of matrices: eight rows to a matrix, eight halves to a row.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows {
     pub(crate) count: u8,
@@ -95,7 +96,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Where lanes have their first or second element of a matrix.
+    /// Returns the address of each lane's first or second element of a matrix.
     fn addresses(self, rows: &[u64; 32], matrix: usize, i: usize) -> [u64; 32] {
         std::array::from_fn(|lane| {
             let (along, across) = (2 * (lane % 4) + i, lane / 4);
@@ -104,14 +105,14 @@ impl Rows {
         })
     }
 
-    /// The lanes that give addresses.
+    /// Returns the lanes that give addresses.
     fn lanes(self) -> u32 {
         ALL >> (32 - 8 * u32::from(self.count))
     }
 }
 
 impl Run<'_> {
-    /// `wmma.load`, or `wmma.store` (`stores`).
+    /// Executes `wmma.load`, or `wmma.store` if `stores`.
     pub(crate) fn move_fragment(
         &mut self,
         r: &mut Registers,
@@ -147,7 +148,7 @@ impl Run<'_> {
                 }
             }
         }
-        // Factors of halves are held in eight registers, some of them more than once.
+        // Factors of halves take eight registers, and some elements are in two of them.
         if !stores && fragment.part != Part::C && fragment.element == Element::F16 {
             for register in count..8 {
                 let value = *r.words(slots[register % count]);
@@ -157,8 +158,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Loads a register from several places: where each part of it is, and how many bits are below
-    /// it.
+    /// Loads a register from several places. Each part has its addresses, and the number of bits
+    /// below it in the register.
     fn load_parts(
         &mut self,
         r: &mut Registers,
@@ -177,7 +178,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Stores a register to several places, likewise.
+    /// Stores a register to several places, as `load_parts` loads it.
     fn store_parts(
         &mut self,
         r: &mut Registers,
@@ -192,7 +193,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Stores what a register holds above its low bits.
+    /// Stores the part of a register above its low `bits` bits.
     fn store_shifted(
         &mut self,
         r: &mut Registers,
@@ -209,8 +210,8 @@ impl Run<'_> {
         stored
     }
 
-    /// The places of rows in shared memory, of the lanes that give them; the others' have no
-    /// meaning.
+    /// Returns the addresses of rows in shared memory, for the lanes that give them. The other
+    /// lanes' entries have no meaning.
     fn rows(&mut self, r: &Registers, place: &Place, rows: Rows, verb: &str) -> Result<[u64; 32]> {
         let (mut all, lanes) = (addresses(r, rows.address), rows.lanes());
         if rows.space == Space::Generic {
@@ -229,7 +230,7 @@ impl Run<'_> {
         Ok(all)
     }
 
-    /// `ldmatrix`, or `stmatrix` (`stores`).
+    /// Executes `ldmatrix`, or `stmatrix` if `stores`.
     pub(crate) fn move_rows(
         &mut self,
         r: &mut Registers,
@@ -274,8 +275,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A half for each lane, by way of a register. What nothing accesses in smaller parts is read
-    /// in words.
+    /// Loads a half for each lane, through a register. It reads whole words if the kernel never
+    /// accesses less than a word.
     fn half(
         &mut self,
         r: &mut Registers,
@@ -297,7 +298,7 @@ impl Run<'_> {
         }))
     }
 
-    /// A load of shared memory that has been counted.
+    /// Loads shared memory without counting the request again.
     fn load_plainly(
         &mut self,
         r: &mut Registers,

@@ -1,7 +1,7 @@
 //! `mbarrier`: barriers that are objects in shared memory.
 //!
-//! A test that finds the phase still going on ends the warp's turn, so that those run that it waits
-//! for.
+//! A test of a phase that is not over ends the warp's turn, so that the warps that it waits for
+//! run.
 
 use super::moved::{addresses, aligned};
 use crate::isa::{Address, Order, Slot, Space};
@@ -9,7 +9,7 @@ use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, Vain, a
 use crate::memory::shared::{Fault, MOST_ARRIVALS, Phase, Wrong, mbarrier_bytes};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
 
-/// What an instruction does with an mbarrier.
+/// An operation on an mbarrier.
 #[derive(Clone, Copy)]
 pub(crate) enum Operation {
     Initialize { count: Slot },
@@ -34,8 +34,8 @@ impl Operation {
 }
 
 impl Run<'_> {
-    /// The lanes take turns, the lowest first. Returns the first one that has to wait, and for
-    /// what.
+    /// Executes the operation in one lane after the other, the lowest first. Returns the lanes that
+    /// have to wait, and the mbarrier that the first of them waits for.
     pub(crate) fn mbarrier(
         &mut self,
         r: &mut Registers,
@@ -161,7 +161,7 @@ impl Run<'_> {
         }
     }
 
-    /// A bulk copy has notified an mbarrier of its bytes.
+    /// Handles the result of a bulk copy's notification of its mbarrier.
     pub(crate) fn told(
         &mut self,
         scratch: &mut Scratch<'_>,

@@ -1,4 +1,4 @@
-//! Loads, stores and whatever else touches memory, with all their checks.
+//! Loads, stores, and everything else that touches memory, with all checks.
 
 pub(crate) mod atomic;
 pub(crate) mod copy;

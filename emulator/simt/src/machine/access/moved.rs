@@ -1,4 +1,4 @@
-//! Where lanes access memory, and what moves between it and their registers.
+//! The addresses of an access, and the values that move between memory and registers.
 
 use crate::isa::{
     Address, Base, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Space, Type, Vector, WINDOW_END,
@@ -6,17 +6,17 @@ use crate::isa::{
 use crate::machine::state::{ALL, Registers};
 use crate::report::{ReportKind, Result, fault, lanes as each};
 
-/// What lanes ask for: the addresses, whose, and how far apart, as `stride` says.
+/// A request of a warp: the addresses, the lanes, and the distance that `stride` returns.
 pub(crate) type Asked<'a> = (&'a [u64; 32], u32, Option<u64>);
 
-/// Every lane's address.
+/// Returns every lane's address.
 #[inline(always)]
 pub(crate) fn addresses(r: &Registers, address: Address) -> [u64; 32] {
     match address.base {
         Base::Zero => [address.offset as u64; 32],
         Base::Word(slot) => {
             let base = r.words(slot);
-            // 32-bit addresses wrap in 32 bits, as shared memory's do.
+            // 32-bit addresses wrap in 32 bits, as in shared memory.
             std::array::from_fn(|i| base[i].wrapping_add(address.offset as u32).into())
         }
         Base::Long(slot) => {
@@ -26,7 +26,7 @@ pub(crate) fn addresses(r: &Registers, address: Address) -> [u64; 32] {
     }
 }
 
-/// The lanes of a generic access whose addresses lie in each space, and their addresses there.
+/// Splits a generic access: returns the addresses within the spaces, and each space's lanes.
 fn by_space(mut addresses: [u64; 32], lanes: u32) -> ([u64; 32], [(Space, u32); 4]) {
     let mut parts =
         [Space::Global, Space::Shared, Space::Local, Space::Parameter].map(|space| (space, 0));
@@ -43,7 +43,7 @@ fn by_space(mut addresses: [u64; 32], lanes: u32) -> ([u64; 32], [(Space, u32); 
     (addresses, parts)
 }
 
-/// Calls `access` once, or for a generic access once for every space that is meant.
+/// Calls `access` once, or for a generic access once for every space that it touches.
 #[inline(always)]
 pub(crate) fn in_spaces(
     space: Space,
@@ -61,7 +61,7 @@ pub(crate) fn in_spaces(
     Ok(())
 }
 
-/// Reports the lanes whose address is no multiple of the access's size.
+/// Reports the lanes whose address is not a multiple of the access's size.
 #[inline(always)]
 pub(crate) fn aligned(
     addresses: &[u64; 32],
@@ -89,11 +89,11 @@ fn misaligned(addresses: &[u64; 32], lanes: u32, bytes: u32, verb: &str, what: &
     fault(ReportKind::Misaligned, odd, message)
 }
 
-/// What an access moves, as `W` words of 32 bits per lane: 1 for up to four bytes, 2 for eight, 4
-/// for sixteen.
+/// The values of an access, as `W` words of 32 bits for each lane: 1 for up to four bytes, 2 for
+/// eight, 4 for sixteen.
 pub(crate) type Moved<const W: usize> = [[u32; W]; 32];
 
-/// Puts what a load read into the registers.
+/// Puts the values that a load has read into the registers.
 #[inline(always)]
 pub(crate) fn spread<const W: usize>(
     r: &mut Registers,
@@ -103,7 +103,7 @@ pub(crate) fn spread<const W: usize>(
 ) {
     let slots = &shape.slots[..shape.count.into()];
     match shape.ty {
-        // Values of whole words in registers of their size.
+        // Values of whole words, in registers of the same size.
         Type::U32 | Type::S32 | Type::F32 if !shape.wide => {
             for (k, &slot) in slots.iter().enumerate() {
                 r.set_words(slot, lanes, |i| moved[i][k % W]);
@@ -127,10 +127,10 @@ pub(crate) fn spread<const W: usize>(
     }
 }
 
-/// Value number `k` of an access, filling its register by zeros or, if its type is signed, by its
-/// sign.
+/// Returns value number `k` of an access, extended to its register: by the sign if its type is
+/// signed, otherwise by zeros.
 pub(crate) fn extended(ty: Type, words: &[u32], k: usize) -> u64 {
-    // Short values of a vector share words.
+    // Short values of a vector share a word.
     let first = 8 * ty.bytes() as usize * k;
     let bits = words[first / 32 % words.len()] >> (first % 32);
     match ty {
@@ -143,7 +143,7 @@ pub(crate) fn extended(ty: Type, words: &[u32], k: usize) -> u64 {
     }
 }
 
-/// What a store takes from the registers.
+/// Collects the values of a store from the registers.
 #[inline(always)]
 pub(crate) fn gathered<const W: usize>(r: &Registers, shape: &Vector) -> Moved<W> {
     let mut moved = [[0; W]; 32];

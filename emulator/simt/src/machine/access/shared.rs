@@ -1,11 +1,11 @@
-//! Shared memory as a warp sees it: loads, stores and fences, and reports of what is wrong with
-//! them.
+//! Shared memory as a warp sees it: loads, stores and fences, and the reports of their mistakes.
 //!
-//! An access is checked against the size of the block's shared memory, and then made through
-//! `memory::shared`, whose shadow finds races and reads of what nothing has written. What
-//! synchronising accesses hand on between threads is noted here as well, and passed to the order of
-//! global memory where blocks run together. Tested by `memory.rs`, `races.rs`, `warp_races.rs` and
-//! `released.rs` of the suite.
+//! An access is first checked against the size of the block's shared memory. It is then made
+//! through `memory::shared`, whose shadow finds races and reads of unwritten bytes. Accesses that
+//! synchronise (releases, acquires, atomic operations) also create happens-before edges between
+//! threads. `hand` records these in the shadow and, where blocks run together, in the order of
+//! global memory, since a release in shared memory orders both. Tested by `races.ptx`,
+//! `reports.ptx` and `memory.ptx` in `tests/cases`, and by `transfer.rs` in `tests/suite`.
 
 use super::moved::{Moved, gathered, spread};
 use crate::isa::{Order, Scope, Vector};
@@ -14,7 +14,7 @@ use crate::memory::order::{self, Access, Refused};
 use crate::memory::shared::{Actor, Culprit, Fault, Shared};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
 
-/// What bytes of the host are needed for.
+/// The purpose of the host memory for synchronising accesses.
 const HANDED: &str = "what threads hand to each other in shared memory";
 
 impl Run<'_> {
@@ -82,7 +82,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Hands on what synchronising accesses hand which lanes have made.
+    /// Records what the synchronising accesses of several lanes order.
     fn hand_all(
         &mut self,
         scratch: &mut Scratch<'_>,
@@ -99,8 +99,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Hands on what a synchronising access hands which a lane has made, at an offset and of so
-    /// many bytes.
+    /// Records what a synchronising access of a lane orders. The access has `bytes` bytes at
+    /// `offset`.
     pub(crate) fn hand(
         &mut self,
         scratch: &mut Scratch<'_>,
@@ -119,13 +119,12 @@ impl Run<'_> {
         let address = order::shared_place(place.unit - place.warp as usize, offset);
         match order.access(&mut self.account, place.unit, address, bytes, access) {
             Err(Refused::Fault(fault)) => Err(fault),
-            // Synchronising accesses do not race with each other, and of others nothing is said
-            // there.
+            // This place has only synchronising accesses, which do not race with each other.
             Ok(()) | Err(Refused::Race(_)) => Ok(()),
         }
     }
 
-    /// `membar` and `fence`.
+    /// Executes `membar` and `fence`.
     pub(crate) fn fence(
         &mut self,
         _: &mut Registers,
@@ -145,7 +144,7 @@ impl Run<'_> {
         }
     }
 
-    /// Lanes pass a fence: what they have done and seen may be handed on by relaxed accesses.
+    /// Lets lanes pass a fence: later relaxed accesses may release what they have done and seen.
     fn fence_shared(
         &mut self,
         scratch: &mut Scratch<'_>,
@@ -157,7 +156,7 @@ impl Run<'_> {
         self.behind(scratch, place, lanes)
     }
 
-    /// What lanes of a warp do from here on is behind what they have handed over.
+    /// Orders the later accesses of the lanes behind what they have released.
     pub(crate) fn behind(
         &mut self,
         scratch: &mut Scratch<'_>,
@@ -215,7 +214,7 @@ impl Run<'_> {
         })
     }
 
-    /// Calls `one` for every lane, with its offset, which lies inside, and with who accesses it.
+    /// Calls `one` for every lane, with the lane's offset, which is in bounds, and its actor.
     #[inline(always)]
     fn each_in_shared(
         &self,
@@ -225,7 +224,7 @@ impl Run<'_> {
         (addresses, lanes, bytes, verb): (&[u64; 32], u32, u32, &str),
         mut one: impl FnMut(&mut Shared, usize, u32, Actor) -> std::result::Result<(), Fault>,
     ) -> Result<()> {
-        // Beyond the kernel's own is CUDA's.
+        // Behind the kernel's shared memory is the part that CUDA reserves.
         let in_step =
             addresses[lanes.trailing_zeros() as usize % 32] >= scratch.shared_bytes.into();
         let first = Actor { in_step, ..actor(place, 0, shape.order) };
@@ -239,7 +238,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The offset of a lane's access, if it lies inside.
+    /// Returns the offset of a lane's access, or reports an access that is out of bounds.
     #[inline(always)]
     pub(crate) fn in_shared(
         &self,
@@ -297,7 +296,7 @@ impl Run<'_> {
         self.shared_found(found, &what, lane)
     }
 
-    /// `what` is what the lane does.
+    /// Reports a fault. `what` describes the lane's access.
     #[cold]
     pub(crate) fn shared_found<T>(&self, found: Fault, what: &str, lane: usize) -> Result<T> {
         let at = |pc: u32| self.launch.kernel.place_of(pc as usize);
@@ -352,7 +351,7 @@ impl Run<'_> {
     }
 }
 
-/// The size of an access of `W` words, known to the compiler if it is more than one.
+/// Returns the size of an access of `W` words, as a constant if there are several words.
 #[inline(always)]
 fn bytes_in<const W: usize>(shape: Vector) -> u32 {
     if W == 1 { shape.bytes() } else { 4 * W as u32 }

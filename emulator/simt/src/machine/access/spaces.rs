@@ -1,4 +1,4 @@
-//! Loads and stores: from operands to addresses, and from there to the memory they mean.
+//! Loads and stores: from operands to addresses, and from addresses to the memory that they select.
 
 use super::local::{load_local, no_parameter, store_local};
 use super::moved::{Asked, addresses, aligned, in_spaces};
@@ -20,7 +20,7 @@ impl Run<'_> {
         self.load_at(r, scratch, place, shape, &all, lanes)
     }
 
-    /// A load from addresses that are known.
+    /// Loads from addresses that have been computed.
     #[inline(always)]
     pub(crate) fn load_at(
         &mut self,
@@ -72,7 +72,7 @@ impl Run<'_> {
         }
     }
 
-    /// A store to addresses that are known.
+    /// Stores to addresses that have been computed.
     #[inline(always)]
     pub(crate) fn store_at(
         &mut self,
@@ -101,7 +101,7 @@ impl Run<'_> {
         })
     }
 
-    /// Refuses a request that is misaligned; counts it otherwise.
+    /// Refuses a misaligned request, and counts an aligned one.
     #[inline(always)]
     fn request(
         &mut self,
@@ -111,7 +111,7 @@ impl Run<'_> {
         (addresses, lanes, stride): Asked<'_>,
         verb: &str,
     ) -> Result<()> {
-        // Equally far apart, all are aligned if the first one and the distance are.
+        // If the addresses are equally far apart, the first one and the distance decide for all.
         if stride.is_none_or(|stride| (addresses[0] | stride) & u64::from(bytes - 1) != 0) {
             aligned(addresses, lanes, bytes, verb, || self.what(space, addresses, lanes, bytes))?;
         }
@@ -127,7 +127,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Counts a request.
     pub(crate) fn count(
         &mut self,
         place: &Place,
@@ -186,7 +185,7 @@ impl Run<'_> {
         })
     }
 
-    /// What the first lane's address is, as a phrase.
+    /// Describes the address of the first misaligned lane, or else of the first lane.
     pub(crate) fn what(
         &self,
         space: Space,

@@ -7,7 +7,6 @@ use crate::machine::state::{Place, Registers, Run};
 use crate::memory::texture::Object;
 use crate::report::{Count, ReportKind, Result, What, fault, lanes as each};
 
-/// An instruction on surfaces.
 pub(crate) struct Surface {
     pub(crate) geometry: Geometry,
     pub(crate) outside: Outside,
@@ -107,7 +106,7 @@ impl<'a> Run<'a> {
         self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Store)
     }
 
-    /// The surface that a lane means, and where in it; see [`surface_place`].
+    /// Returns a lane's surface, and the address in it; see [`surface_place`].
     fn surface_at(
         &self,
         r: &Registers,
@@ -121,7 +120,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The address that an access to a surface means; `None` if it is outside, and that is nothing.
+/// Returns the address of an access, or `None` if it is outside and has no effect.
 fn surface_place(
     object: &Object,
     access: &Surface,
@@ -138,8 +137,8 @@ fn surface_place(
         return fault(ReportKind::Texture, 1 << lane, message);
     }
     let [a, b, c] = numbers.map(|number| i64::from(number as i32));
-    // A layer's number is what 31 bits say, as an H100 has it: 2^31 is layer 0, and -1 is behind
-    // the last.
+    // An H100 takes the low 31 bits of a layer's number: 2^31 is layer 0, and -1 is past the last
+    // layer.
     let layer = i64::from(numbers[0] & !(1 << 31));
     let mut at = match geometry {
         Geometry::One => [a, 0, 0],

@@ -1,8 +1,11 @@
-//! Fetches from textures, what they share with surfaces, and what both are asked for.
+//! Fetches from textures, and what fetches share with surfaces: handles, checks, queries, counters.
 //!
-//! Each lane may have a handle of its own. Texels are read and written as global memory is, so that
-//! all that is known of that holds of them; and what a launch has written it may not read through a
-//! texture or surface, since these are read through a cache that does not see it.
+//! Each lane may use a different handle. Texels are read and written in the same way as global
+//! memory, so that the same checks find accesses out of bounds, unwritten bytes and races. A launch
+//! may not read through a texture or surface what it has written, since a GPU reads them through a
+//! cache that does not see the writes. The rule that turns coordinates into texels is in
+//! `memory::texture`. Tested by `textures.rs`, `measured_textures.rs`, `textures_of_cuda.rs` and
+//! `object_mistakes.rs` in `tests/suite`.
 
 use crate::isa::{Geometry, Order, Query, Slot, Type};
 use crate::machine::state::{Place, Registers, Run, Words};
@@ -13,17 +16,17 @@ use crate::report::{
     Accessed, Count, Event, Fault, ReportKind, Result, What, fault, lanes as each,
 };
 
-/// What lanes have accessed: where, and the values.
+/// The accesses of lanes to textures or surfaces, for counters and traces.
 pub(crate) struct Done {
     pub(crate) lanes: u32,
     pub(crate) addresses: [u64; 32],
     pub(crate) bytes: u32,
-    /// The number of values in these bytes; for a fetch, in a texel of the last texture.
+    /// The number of values in these bytes; for a fetch, the number in a texel of the last texture.
     pub(crate) count: u8,
 }
 
 impl<'a> Run<'a> {
-    /// `txq` and `suq`.
+    /// Executes `txq` and `suq`.
     #[inline(never)]
     pub(crate) fn query(
         &mut self,
@@ -42,7 +45,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// `tex`.
+    /// Executes `tex`.
     #[inline(never)]
     pub(crate) fn fetch(
         &mut self,
@@ -80,7 +83,7 @@ impl<'a> Run<'a> {
         self.trace_objects(r, place, &done, (&d, false), What::Load)
     }
 
-    /// That a fetch goes with the texture.
+    /// Checks that the form of a fetch suits the texture.
     fn suits(
         &self,
         object: &Object,
@@ -110,7 +113,7 @@ impl<'a> Run<'a> {
         fault(ReportKind::Texture, 1 << lane, format!("reads {object} {why}"))
     }
 
-    /// Reads texels that are there.
+    /// Reads texels that are inside the object.
     pub(crate) fn read_object(
         &mut self,
         place: &Place,
@@ -139,7 +142,7 @@ impl<'a> Run<'a> {
         Ok(to_words(&found))
     }
 
-    /// Writes texels that are there.
+    /// Writes texels that are inside the object.
     pub(crate) fn write_object(
         &mut self,
         place: &Place,
@@ -225,8 +228,8 @@ impl Done {
     }
 }
 
-/// Bytes at an address, in aligned pieces: rows follow each other without gaps here, so that a row
-/// may begin anywhere.
+/// Splits bytes at an address into aligned pieces. Rows follow each other without gaps here, so a
+/// row may begin at any byte.
 fn pieces(address: u64, bytes: u32) -> impl Iterator<Item = (u64, u32)> {
     let (mut at, end) = (address, address + u64::from(bytes));
     std::iter::from_fn(move || {
@@ -245,7 +248,7 @@ fn to_words(bytes: &[u8; 16]) -> [u32; 4] {
     std::array::from_fn(|i| u32::from_le_bytes(std::array::from_fn(|k| bytes[4 * i + k])))
 }
 
-/// Says of a fault what has been read or written through.
+/// Names in a fault the object through which memory is read or written.
 fn through(mut fault: Box<Fault>, object: &Object, verb: &str) -> Box<Fault> {
     if let Some(rest) = fault.message.strip_prefix(verb) {
         fault.message = format!("{verb} through {object}{rest}");
@@ -253,7 +256,7 @@ fn through(mut fault: Box<Fault>, object: &Object, verb: &str) -> Box<Fault> {
     fault
 }
 
-/// The texture, or else surface, that a handle means.
+/// Returns the texture, or the surface if not `texture`, that a handle belongs to.
 pub(crate) fn meant(table: &Table, handle: u64, texture: bool, lane: usize) -> Result<&Object> {
     let asked = if texture { "texture" } else { "surface" };
     let message = match texture::find(table, handle) {
@@ -264,8 +267,8 @@ pub(crate) fn meant(table: &Table, handle: u64, texture: bool, lane: usize) -> R
     fault(ReportKind::Texture, 1 << lane, message)
 }
 
-/// Where in a texture coordinates are: along x, and along y and z or by the layer; `None` if there
-/// is nothing but zeros.
+/// Returns the texel at the given coordinates: its place along x, then along y and z, where a layer
+/// counts as z. Returns `None` if the fetch gives only zeros.
 fn located(
     object: &Object,
     geometry: Geometry,
@@ -291,7 +294,6 @@ fn located(
     })
 }
 
-/// A layer by its number.
 fn layer(object: &Object, number: u32, lane: usize) -> Result<Option<u32>> {
     if object.image.extent.layers().is_some_and(|layers| number < layers) {
         return Ok(Some(number));
@@ -302,10 +304,10 @@ fn layer(object: &Object, number: u32, lane: usize) -> Result<Option<u32>> {
     fault(ReportKind::OutOfBounds, 1 << lane, message)
 }
 
-/// What a texture or surface is asked for.
+/// Returns the answer to a query of a texture or surface.
 fn answer(object: &Object, query: Query, lane: usize) -> Result<u32> {
     let (extent, [width, height, depth]) = (object.image.extent, object.image.extent.texels());
-    // Layers are the depth of a texture, as an H100 has it. Of surfaces that is not known.
+    // On an H100 the depth of a texture with layers is their number. For surfaces it is not known.
     let has_depth = match extent {
         Extent::Array3d { .. } => true,
         _ => extent.layers().is_some() && object.sampler.is_some(),

@@ -1,10 +1,25 @@
-//! What comes of shared memory that nothing has written: CUDA allows to read it, and what is read
-//! is anything. It is a mistake only where that has an effect: where it decides what is executed,
-//! is an address, or goes where the launch's result is.
+//! Values that come from shared memory that nothing has written, followed until they have an
+//! effect.
 //!
-//! So it is followed, lane by lane, through registers, shuffles, local and shared memory, in a warp
-//! that has read such a place; all other warps ask once an instruction whether they have. A result
-//! is followed if one of its operands is, unless a predicate that is not chooses another.
+//! CUDA allows a thread to read shared memory that nothing has written, and the value is arbitrary.
+//! Such a read alone is no mistake: a kernel may load more than it needs, and select the part that
+//! is valid afterwards. It becomes a mistake when the value has an effect: when it decides what is
+//! executed, when it is an address, or when it is stored where the launch's result is.
+//!
+//! So these values are followed, lane by lane, through registers, shuffles, local and shared
+//! memory. `Unwritten` maps each register and each word of local memory to the read that its value
+//! comes from, and a read holds the report that its use causes. Before an instruction executes,
+//! `flow` computes the sources of its results from the sources of its operands. If the instruction
+//! uses such a value, `flow` returns the read instead. After the instruction, `follow` records the
+//! sources of the results.
+//!
+//! A result has a source if one of its operands has, unless a known predicate selects another
+//! operand. A shuffle takes the source of the lane that it reads. Votes, reductions and matrix
+//! products give the same source to all lanes. A store to shared memory marks the place with the
+//! read, so that a thread that loads it continues from there.
+//!
+//! Only a warp that has read an unwritten place follows values, until it holds none. All other
+//! warps pay no more than a test for each instruction. Tested by `reports.ptx` in `tests/cases`.
 
 use std::sync::Arc;
 
@@ -19,17 +34,18 @@ use crate::machine::state::{
 use crate::memory::shared::FirstRead;
 use crate::report::{Fault, ReportKind, lanes as each};
 
-/// What an instruction does with it: the results, and the lanes that write such a value to shared
-/// memory.
+/// The effect of an instruction on values that nothing has written.
 pub(crate) struct Flow {
+    /// The sources of each register that the instruction writes.
     results: Vec<((Bank, Slot), Sources)>,
+    /// The lanes that execute the instruction.
     lanes: u32,
-    /// With the reads that gave it.
+    /// The lanes that store such a value to shared memory, each with the read that gave it.
     shared: Vec<(usize, Arc<FirstRead>)>,
 }
 
 impl Unwritten {
-    /// A lane reads into a register what nothing has written.
+    /// Records that a lane reads into a register what nothing has written.
     fn note(&mut self, register: (Bank, Slot), lane: usize, pc: u32, read: Arc<FirstRead>) {
         let next = self.reads.len() as u32;
         let number = *self.numbers.entry((pc, lane)).or_insert(next);
@@ -40,11 +56,11 @@ impl Unwritten {
         self.fresh.push((register, lane, number + 1));
     }
 
-    /// What is going to come of an instruction, which has not been executed yet.
+    /// Computes the effect of an instruction that has not been executed yet.
     ///
     /// # Errors
     ///
-    /// The read, if what it gave is used.
+    /// Returns the read if the instruction uses the value that it gave.
     pub(crate) fn flow(
         &mut self,
         r: &Registers,
@@ -80,7 +96,7 @@ impl Unwritten {
                 let mut sources = either(&self.of(bank, a), &self.of(bank, b));
                 if let Some((op, guard)) = combine {
                     let other = (self.of(Bank::Predicate, guard.predicate), r.guard(guard));
-                    // What the comparison gives is not known, where it matters.
+                    // Where it has a source, the comparison is unknown and must not decide.
                     sources = combined(op, (sources, if op == Logic::Or { 0 } else { ALL }), other);
                 }
                 flow.results.push(((Bank::Predicate, d), sources));
@@ -96,7 +112,7 @@ impl Unwritten {
                 flow.results.push(((Bank::Word, d), sources));
                 flow.results.extend(valid.map(|d| ((Bank::Predicate, d), NONE)));
             }
-            // They belong to what is behind them.
+            // The factors belong to the product behind this instruction.
             Op::Factors { .. } => self.factors = self.of_all(&reads),
             Op::Vote { .. }
             | Op::Ballot { .. }
@@ -153,7 +169,7 @@ impl Unwritten {
                     }
                 }
             }
-            // More comes of it than what it writes to registers.
+            // These instructions do more than write registers.
             op if !op.is_computing() || matches!(op, Op::BulkTarget { .. }) => {
                 self.unused(active, &self.of_all(&reads))?;
                 flow.results = all(NONE);
@@ -163,7 +179,7 @@ impl Unwritten {
         Ok(flow)
     }
 
-    /// The instruction has been executed. Returns whether the warp still holds anything.
+    /// Records the effect of an executed instruction. Returns whether values are still followed.
     pub(crate) fn follow(&mut self, flow: Option<Box<Flow>>) -> bool {
         if let Some(flow) = flow {
             for (register, sources) in flow.results {
@@ -202,7 +218,7 @@ impl Unwritten {
         }
     }
 
-    /// That none of these lanes holds anything.
+    /// Returns the read if one of these lanes holds an unwritten value.
     fn unused(&self, lanes: u32, sources: &Sources) -> Result<(), Arc<FirstRead>> {
         match each(lanes).find_map(|lane| self.read(sources[lane])) {
             Some(read) => Err(read.clone()),
@@ -223,8 +239,8 @@ fn either(a: &Sources, b: &Sources) -> Sources {
     by_lane(|i| if a[i] == 0 { b[i] } else { a[i] })
 }
 
-/// Of two predicates with their values: where one that is known decides, the other one does not
-/// matter.
+/// Combines the sources of two predicates, each with its values. Where one predicate is known and
+/// decides the result, the other does not matter.
 fn combined(op: Logic, (a, x): (Sources, u32), (b, y): (Sources, u32)) -> Sources {
     let decides = |value: u32, i: usize| match op {
         Logic::And => value >> i & 1 == 0,
@@ -238,7 +254,7 @@ fn combined(op: Logic, (a, x): (Sources, u32), (b, y): (Sources, u32)) -> Source
     })
 }
 
-/// The lane that a shuffle reads from, as PTX defines it.
+/// Returns the lane that a shuffle reads from, as PTX defines it.
 fn source(op: Shuffle, lane: u32, b: u32, c: u32) -> u32 {
     let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
     let (lowest, highest) = (lane & segment, lane & segment | clamp & !segment);
@@ -251,7 +267,7 @@ fn source(op: Shuffle, lane: u32, b: u32, c: u32) -> u32 {
     if is_inside { source & 31 } else { lane }
 }
 
-/// The word of local memory that an access means, if it does.
+/// Returns the word of local memory that an access begins at, or `None` in another space.
 fn local(space: Space, address: u64) -> Option<u64> {
     match space {
         Space::Local => Some(address / 4),
@@ -268,8 +284,8 @@ fn is_shared(space: Space, address: u64) -> bool {
 }
 
 impl Run<'_> {
-    /// A load of shared memory of which something has not been written, which is zero until it is
-    /// used.
+    /// Loads shared memory of which a part has not been written. The unwritten values become zeros,
+    /// and are followed.
     #[cold]
     pub(crate) fn load_unwritten(
         &mut self,
@@ -293,7 +309,7 @@ impl Run<'_> {
             let Fault { lanes, message, .. } = *fault;
             let (warp, pc) = (place.warp, place.pc);
             let read = Arc::new(FirstRead { warp, lanes, pc, message });
-            // Of several values, some may have been written.
+            // Some values of a vector may have been written.
             for number in 0..usize::from(shape.count) {
                 let slot = shape.slots[number];
                 let one = Vector { count: 1, slots: [slot; 4], ..shape };
@@ -319,7 +335,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// An instruction of a warp that holds what nothing has written has been executed.
+    /// Follows the values of a warp that holds unwritten ones, after an instruction has executed.
     #[cold]
     pub(crate) fn follow(
         &self,

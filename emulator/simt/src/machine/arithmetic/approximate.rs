@@ -1,14 +1,14 @@
 //! The instructions that PTX calls approximate.
 //!
-//! Those of f32 give the bits of a GPU of compute capability 9.0: see `special`. Those of f64 are
-//! computed in double precision and cut to the bits that the PTX ISA 8.0 (section 9.7.3) defines,
-//! and those of halves (`ex2`, `tanh`) are those of f32, rounded: so that these are the
-//! instructions whose bits may differ between the emulator and a GPU.
+//! The functions of f32 give the bits of a GPU of compute capability 9.0; see `special`. The
+//! functions of f64 are computed in double precision, and cut to the bits that the PTX ISA 8.0
+//! (section 9.7.3) defines. The functions of halves (`ex2`, `tanh`) round the results of f32. So
+//! only the functions of f64 and of halves may differ in bits between the emulator and a GPU.
 
 use crate::isa::Approximate;
 use crate::special;
 
-/// With `ftz`, subnormal numbers going in and coming out are zeros with their sign.
+/// Computes a function of f32. `ftz` makes subnormal operands and results signed zeros.
 pub(crate) fn approximate(function: Approximate, ftz: bool, x: f32) -> f32 {
     let x = x.to_bits();
     f32::from_bits(match function {
@@ -23,10 +23,10 @@ pub(crate) fn approximate(function: Approximate, ftz: bool, x: f32) -> f32 {
     })
 }
 
-/// `div.approx` and, `full`, `div.full`: the dividend times the reciprocal, as ptxas has it for
-/// compute capability 9.0. Where the unit has no reciprocal both are scaled before; `div.approx`
-/// does so for subnormal divisors only, and the reciprocals of those above 2^126 are zeros. Its
-/// product is not rounded yet.
+/// Returns the factors of `div.approx` or, if `full`, of `div.full`: the dividend and the divisor's
+/// reciprocal, as ptxas compiles them for compute capability 9.0. Where the unit has no reciprocal,
+/// both are scaled first. `div.approx` scales only subnormal divisors, and its reciprocals of
+/// divisors above 2^126 are zeros. The caller multiplies the factors and rounds once.
 pub(crate) fn quotient(full: bool, ftz: bool, a: f32, b: f32) -> (f32, f32) {
     const LARGE: f32 = f32::from_bits(0x7e80_0000); // 2^126
     let scale = match b.abs() {
@@ -39,10 +39,8 @@ pub(crate) fn quotient(full: bool, ftz: bool, a: f32, b: f32) -> (f32, f32) {
     (scaled(a), f32::from_bits(special::rcp(scaled(b).to_bits(), true)))
 }
 
-/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: the upper 20 bits of the fraction hold, the
-/// rest is zero.
-///
-/// The low 32 bits of the result are zero, and subnormal numbers are flushed.
+/// Computes `rcp.approx.ftz.f64` or `rsqrt.approx.ftz.f64`. The upper 20 bits of the fraction are
+/// significant, and the low 32 bits of the result are zero. Subnormal numbers are flushed.
 pub(crate) fn approximate64(function: Approximate, x: f64) -> f64 {
     let flush = |x: f64| if x.is_subnormal() { 0.0_f64.copysign(x) } else { x };
     let result = flush(evaluate(function, flush(x)));

@@ -1,15 +1,15 @@
-//! `cvt`: from any type to any other, one lane at a time except for the most frequent ones.
+//! `cvt`: conversions between any two types, lane by lane except for the most frequent ones.
 //!
-//! A value goes by way of a wide type, `i128` for integers and `f64` for floats, which hold every
-//! value of the narrower types exactly. It is rounded and clamped once, when it becomes bits of the
-//! destination's type. Conversions between integers of 32 and 64 bits, of which addresses are made,
-//! are loops of their own. Tested by `convert.rs` of the suite, and below.
+//! A value passes through a wide type, `i128` for integers and `f64` for floats, which holds every
+//! value of the narrower types exactly. It is rounded and clamped once, when it becomes the bits of
+//! the destination's type. Conversions between integers of 32 and 64 bits have loops of their own,
+//! because kernels compute addresses with them. Tested by `convert.rs` in `tests/suite`, and below.
 
 use super::rounding::{clamped, flush, flush_rounded, narrow, to_odd};
 use crate::isa::{Clamp, Round, Slot, Type, half_as_f64, power};
 use crate::machine::state::Registers;
 
-/// A `cvt` instruction's types and modifiers.
+/// The types and modifiers of a `cvt` instruction.
 #[derive(Clone, Copy)]
 pub(crate) struct Conversion {
     pub(crate) to: Type,
@@ -23,7 +23,7 @@ pub(crate) fn convert(r: &mut Registers, conversion: Conversion, d: Slot, a: Slo
     let Conversion { to, from, clamp, .. } = conversion;
     let sat = clamp == Clamp::Saturate;
     match (to, from) {
-        // Where nothing is clamped, these are what addresses are made of.
+        // Without saturation, kernels compute addresses with these conversions.
         (Type::U64 | Type::S64, Type::U32) if !sat => {
             let a = *r.words(a);
             r.set_longs(d, lanes, |i| a[i].into());
@@ -47,7 +47,7 @@ pub(crate) fn convert(r: &mut Registers, conversion: Conversion, d: Slot, a: Slo
     }
 }
 
-/// Two values of F32 as halves, the second in the lower half.
+/// Converts two F32 values to halves, the second value to the lower half.
 #[inline(always)]
 pub(crate) fn convert_pair(
     r: &mut Registers,
@@ -63,7 +63,7 @@ pub(crate) fn convert_pair(
     r.set_words(d, active, |i| half(high[i]) << 16 | half(low[i]));
 }
 
-/// One value, from bits to bits.
+/// Converts one value, from bits to bits.
 fn one(conversion: Conversion, bits: u64) -> u64 {
     let Conversion { to, from, round, integral, clamp } = conversion;
     if !from.is_float() {
@@ -74,15 +74,15 @@ fn one(conversion: Conversion, bits: u64) -> u64 {
             let (low, high) = range(to);
             cut(to, value.clamp(low, high) as u64)
         } else {
-            // An 8- or 16-bit result fills its register by its own sign, which narrower stores
-            // do not see.
+            // The sign of an 8-bit result fills its 16-bit register, which narrower stores do not
+            // see.
             extend(to, value as u64)
         };
     }
     let value = float(from, bits);
     if !to.is_float() {
         if value.is_nan() {
-            // The highest bit alone if either side has 64 bits, else zero.
+            // NaN becomes the highest bit alone if either type has 64 bits, or else zero.
             let is_wide = to.is_wide() || from.is_wide();
             return if is_wide { extend(to, 1 << (8 * to.bytes() - 1)) } else { 0 };
         }
@@ -93,7 +93,7 @@ fn one(conversion: Conversion, bits: u64) -> u64 {
     float_bits(to, clamped(value, clamp), round)
 }
 
-/// What a register holds, as a number.
+/// Returns the integer that a register holds.
 fn integer(ty: Type, bits: u64) -> i128 {
     match ty {
         Type::U8 => (bits as u8).into(),
@@ -107,16 +107,16 @@ fn integer(ty: Type, bits: u64) -> i128 {
     }
 }
 
-/// The smallest and the largest integer of a type.
+/// Returns the smallest and the largest integer of a type.
 fn range(ty: Type) -> (i128, i128) {
     let bits = 8 * ty.bytes();
     if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// The low bits that the type has.
+/// Returns the low bits that the type has.
 fn cut(ty: Type, value: u64) -> u64 {
     match ty.bytes() {
-        // 8-bit values live in 16-bit registers, which they fill by their sign.
+        // An 8-bit value is in a 16-bit register, which its sign fills.
         1 => extend(ty, value),
         2 => value & 0xffff,
         4 => value & 0xffff_ffff,
@@ -124,7 +124,7 @@ fn cut(ty: Type, value: u64) -> u64 {
     }
 }
 
-/// The low bits that the type has, and of an 8-bit type the sign in the register above it.
+/// Returns the low bits that the type has. The sign of an 8-bit type fills the register above it.
 fn extend(ty: Type, value: u64) -> u64 {
     match ty {
         Type::U8 => value & 0xff,
@@ -135,7 +135,7 @@ fn extend(ty: Type, value: u64) -> u64 {
     }
 }
 
-/// What a register holds, as a number; exact.
+/// Returns the exact number that a register holds.
 pub(crate) fn float(ty: Type, bits: u64) -> f64 {
     match ty {
         Type::F16 => half_as_f64(bits as u16),
@@ -146,8 +146,8 @@ pub(crate) fn float(ty: Type, bits: u64) -> f64 {
     }
 }
 
-/// An integer as the `f64` that a conversion to `to` rounds; for F64 and F32 already rounded as
-/// asked, and exact for F16 as far as that goes.
+/// Returns an integer as the `f64` that a conversion to `to` rounds. For F64 and F32 it is already
+/// rounded as `round` demands, for Bf16 to odd; for F16 it is exact up to the largest half.
 fn from_integer(to: Type, value: i128, round: Round) -> f64 {
     if to == Type::Bf16 {
         let nearest = value as f64;
@@ -184,7 +184,7 @@ fn integral_part(value: f64, round: Round) -> f64 {
     }
 }
 
-/// A number rounded to a type, as the bits of its register.
+/// Rounds a number to a type, and returns the bits of its register.
 pub(crate) fn float_bits(to: Type, value: f64, round: Round) -> u64 {
     match to {
         Type::F64 if value.is_nan() => 0x7ff8_0000_0000_0000,
@@ -197,7 +197,7 @@ pub(crate) fn float_bits(to: Type, value: f64, round: Round) -> u64 {
     }
 }
 
-/// A number as 16 bits: a sign, `exponent_bits` of exponent, `fraction_bits` of fraction.
+/// Returns a number as 16 bits: a sign, `exponent_bits` of exponent, `fraction_bits` of fraction.
 fn narrow_bits(value: f64, round: Round, fraction_bits: i32, exponent_bits: u32) -> u16 {
     let infinity = ((1 << exponent_bits) - 1) << fraction_bits;
     if value.is_nan() {
@@ -210,7 +210,7 @@ fn narrow_bits(value: f64, round: Round, fraction_bits: i32, exponent_bits: u32)
     }
     let bias = (1 << (exponent_bits - 1)) - 1;
     let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(1 - bias);
-    // In units of the last place; exact, as the factor is a power of two.
+    // The value in units of the last place; it is exact, since the factor is a power of two.
     let units = size * power(fraction_bits - exponent);
     let towards_larger = match round {
         Round::Nearest => units.round_ties_even(),
@@ -219,8 +219,8 @@ fn narrow_bits(value: f64, round: Round, fraction_bits: i32, exponent_bits: u32)
         Round::Up if sign != 0 => units.trunc(),
         _ => units.ceil(),
     };
-    // A subnormal number has exponent field 0; a carry out of the fraction moves on to the next
-    // exponent by itself.
+    // A subnormal number has field 0. A carry out of the fraction moves on to the next exponent by
+    // itself.
     let field = (exponent + bias - 1) as u32;
     let bits = (field << fraction_bits) + towards_larger as u32;
     if bits < u32::from(infinity) {

@@ -1,10 +1,10 @@
-//! `f64` rounded toward zero, down or up: by integers, since Rust offers no such rounding.
+//! `f64` rounded toward zero, down or up: by integers, since Rust has no such rounding.
 //!
-//! Kernels rarely ask for it, so this is short rather than fast.
+//! Kernels rarely use it, so the code is short rather than fast.
 
 use crate::isa::Round;
 
-/// `size * 2^exponent`, the size below 2^126.
+/// A number, `size * 2^exponent`, with a size below 2^126.
 #[derive(Clone, Copy)]
 struct Parts {
     negative: bool,
@@ -12,7 +12,7 @@ struct Parts {
     exponent: i32,
 }
 
-/// The highest bit of a size that [`Parts::normal`] leaves: sums of two have one more.
+/// The highest bit of a size after [`Parts::normal`]. A sum of two has one bit more.
 const TOP: i32 = 125;
 /// The exponent of the smallest number.
 const SMALLEST: i32 = -1074;
@@ -26,14 +26,14 @@ impl Parts {
         Parts { negative: bits >> 63 == 1, size, exponent: field.max(1) - 1 + SMALLEST }
     }
 
-    /// This number, written so that the highest bit of its size is bit [`TOP`].
+    /// Returns the same number with the highest bit of its size at bit [`TOP`].
     fn normal(self) -> Parts {
         let shift = self.size.leading_zeros() as i32 - (127 - TOP);
         Parts { size: self.size << shift, exponent: self.exponent - shift, ..self }
     }
 
-    /// Rounded. A size whose last bit is 1 may stand for what lies beside it, as long as it has
-    /// more bits than an `f64`.
+    /// Rounds the number. The last bit of the size may be sticky (1 for any bits that were
+    /// dropped), as long as the size has more bits than an `f64`.
     fn round(self, round: Round) -> f64 {
         let Parts { negative, size, exponent } = self;
         let outward = match round {
@@ -49,7 +49,7 @@ impl Parts {
             _ => (0, size == 0),
         };
         let kept = kept as u64 + u64::from(outward && !exact);
-        // The highest of 53 bits adds itself to the exponent's field.
+        // The highest of the 53 bits adds itself to the field of the exponent.
         let bits = (((last - SMALLEST) as u64) << 52) + kept;
         let infinity = f64::INFINITY.to_bits();
         let bits = if bits < infinity { bits } else { infinity - u64::from(!outward) };
@@ -57,7 +57,7 @@ impl Parts {
     }
 }
 
-/// `a * b + c`.
+/// Returns `a * b + c`.
 pub(crate) fn fma(a: f64, b: f64, c: f64, round: Round) -> f64 {
     if !(a.is_finite() && b.is_finite() && c.is_finite()) {
         return a.mul_add(b, c);
@@ -83,8 +83,8 @@ fn sum(a: Parts, b: Parts, round: Round) -> f64 {
     let (a, b) = (a.normal(), b.normal());
     let (high, low) = if (a.exponent, a.size) >= (b.exponent, b.size) { (a, b) } else { (b, a) };
     let distance = high.exponent - low.exponent;
-    // What is shifted out leaves a 1 behind. Both have zeros in their last places, so that is far
-    // below what is kept.
+    // Bits that are shifted out leave a sticky 1. Both sizes end in zeros, so it is far below the
+    // bits that are kept.
     let moved = match distance {
         0..128 => {
             let moved = low.size >> distance;
@@ -96,13 +96,11 @@ fn sum(a: Parts, b: Parts, round: Round) -> f64 {
     if size == 0 { zero(round == Round::Down) } else { Parts { size, ..high }.round(round) }
 }
 
-/// `a * b`.
 pub(crate) fn product(a: f64, b: f64, round: Round) -> f64 {
-    // A zero of the product's sign changes nothing.
+    // To add a zero with the product's sign changes nothing.
     fma(a, b, 0.0_f64.copysign(a * b), round)
 }
 
-/// `a / b`.
 pub(crate) fn quotient(a: f64, b: f64, round: Round) -> f64 {
     if !a.is_finite() || !b.is_finite() || a == 0.0 || b == 0.0 {
         return a / b;

@@ -1,9 +1,10 @@
-//! `f32` and `f64`, 32 lanes at a time, rounded as PTX says; numbers of 16 bits are in `half`.
+//! `f32` and `f64`, 32 lanes at a time, rounded as PTX defines; numbers of 16 bits are in `half`.
 //!
-//! A result that is not a number is always the same one, as on the GPU and unlike on CPUs, so that
-//! every host computes the same bits. `fma` of `f32` is computed in `f64` and rounded to odd (see
-//! `rounding`), since the library's is a call where the processor's own is not compiled in. Tested
-//! by `arithmetic.rs` and `exact.rs` of the suite.
+//! The NaN of an arithmetic result always has the same bits, as on the GPU and unlike on CPUs, so
+//! that every host computes the same bits. `fma` of `f32` is computed in `f64` and rounded to odd
+//! (see `rounding`), because the library's is a function call where the processor's own instruction
+//! is not compiled in. Results of `.ftz` types are flushed at the end, by the exact result. Tested
+//! by `arithmetic.rs` in `tests/suite`, against the integers of `exact.rs`.
 
 use super::approximate::quotient as factors_of_quotient;
 use super::rounding::{
@@ -13,7 +14,7 @@ use crate::isa::{Arithmetic, Binary, Clamp, Round, Slot, Tf32Round, Type, Unary}
 use crate::machine::arithmetic::{directed, half};
 use crate::machine::state::{Registers, Words};
 
-/// What the GPU's single-precision arithmetic gives for NaN.
+/// The GPU's result for NaN in single-precision arithmetic.
 const NAN32: u32 = 0x7fff_ffff;
 const NAN64: u64 = 0x7ff8_0000_0000_0000;
 
@@ -29,7 +30,7 @@ pub(crate) fn bits64(value: f64) -> u64 {
 
 #[inline(always)]
 fn saturate(value: f32, sat: bool) -> f32 {
-    // -0 and what is not a number become +0.
+    // -0 and NaN become +0.
     match sat {
         true if value > 0.0 => value.min(1.0),
         true => 0.0,
@@ -37,7 +38,7 @@ fn saturate(value: f32, sat: bool) -> f32 {
     }
 }
 
-/// What is left of a result of F32 when it should have been one of F32Ftz.
+/// Flushes a result of F32 if the type is F32Ftz.
 #[inline(always)]
 fn flush_result(
     r: &mut Registers,
@@ -82,7 +83,7 @@ pub(crate) fn arithmetic(
             flush_result(r, ty, (d, round), lanes, |i| {
                 let [a, b] = [a[i], b[i]].map(|bits| f64::from(f32::from_bits(bits)));
                 match op {
-                    // Of normal numbers, what is that small is exact.
+                    // For normal operands, a sum that is so small is exact.
                     Arithmetic::Add => a + b,
                     Arithmetic::Sub => a - b,
                     Arithmetic::Mul => a * b,
@@ -115,7 +116,7 @@ fn arithmetic64(r: &mut Registers, op: Arithmetic, round: Round, [d, a, b]: [Slo
     }
 }
 
-/// What F32 without `.ftz` is, rounded to nearest: all that most kernels compute with.
+/// Computes F32 without `.ftz`, rounded to nearest, as most kernels do.
 #[inline(always)]
 fn pairs(r: &mut Registers, [d, a, b]: [Slot; 3], lanes: u32, value: impl Fn(f32, f32) -> f32) {
     r.words_of(d, lanes, [a, b], |_, operands| {
@@ -152,11 +153,11 @@ fn arithmetic32(
     }
 }
 
-/// `a / b` of two f32, rounded to odd.
+/// Returns `a / b` of two f32, rounded to odd.
 fn quotient_to_odd(a: f64, b: f64) -> f64 {
     let quotient = a / b;
     let rest = (-quotient).mul_add(b, a);
-    // Divided by infinity, the quotient is 0 exactly.
+    // A quotient by infinity is 0, exactly.
     let rest = if b.is_infinite() { 0.0 } else { rest };
     to_odd(quotient, rest * b.signum())
 }
@@ -187,7 +188,7 @@ pub(crate) fn fma(
         return half::fma(r, ty, clamp, [d, a, b, c], lanes);
     }
     let sat = clamp == Clamp::Saturate;
-    // Where rounding twice gives what rounding once does, that is all.
+    // Where rounding twice gives the same as rounding once, this is all.
     if (ty, round) == (Type::F32, Round::Nearest) && fma_rounded_twice(r, sat, [d, a, b, c], lanes)
     {
         return;
@@ -208,9 +209,10 @@ pub(crate) fn fma(
     flush_result(r, ty, (d, round), lanes, |i| sum_to_odd(product(i), summand(i)));
 }
 
-/// `a * b + c` of f32 by a sum in f64, if for no lane its rounding matters: it does if the sum then
-/// lies in the middle between two f32, or below all that have 24 bits. Hardly any does, so that one
-/// question for all lanes spares all of them [`sum_to_odd`].
+/// Computes `a * b + c` of f32 by a sum in f64, if its rounding is harmless in every lane. It may
+/// do harm if the sum is then in the middle between two f32, or below the smallest normal f32.
+/// Hardly any sum is, so one test for all lanes saves [`sum_to_odd`] in each. Returns false,
+/// without effect, if the test fails.
 fn fma_rounded_twice(r: &mut Registers, sat: bool, [d, a, b, c]: [Slot; 4], lanes: u32) -> bool {
     const NORMAL: i32 = ((f32::MIN_POSITIVE as f64).to_bits() >> 32) as i32;
     let (a, b, c) = (r.words(a), r.words(b), r.words(c));
@@ -218,9 +220,9 @@ fn fma_rounded_twice(r: &mut Registers, sat: bool, [d, a, b, c]: [Slot; 4], lane
     let (mut result, mut doubt) = ([0; 32], 0);
     for i in 0..32 {
         let sum = number(a[i]) * number(b[i]) + number(c[i]);
-        // In halves, because the vectors of many processors compare no longer integers.
+        // In halves, because the vectors of many processors compare integers of at most 32 bits.
         let (low, high) = (sum.to_bits() as u32, (sum.to_bits() >> 32) as i32 & i32::MAX);
-        // A sum of 0 is exact, and any other has something in its upper half.
+        // A sum of 0 is exact, and any other sum has a bit in its upper half.
         let is_subnormal = (high > 0) & (high < NORMAL);
         doubt |= u32::from((low << 3 == 1 << 31) | is_subnormal);
         result[i] = bits32(saturate(sum as f32, sat));
@@ -240,7 +242,7 @@ pub(crate) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
         let bits = *r.longs(a);
         let a = |i: usize| f64::from_bits(bits[i]);
         return match op {
-            // What is not a number only becomes quiet.
+            // A NaN only becomes quiet.
             Unary::Negate | Unary::Absolute
                 if bits.iter().any(|&bits| f64::from_bits(bits).is_nan()) =>
             {
@@ -276,16 +278,16 @@ pub(crate) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
         Unary::Tf32 { round, relu } => r.set_words(d, lanes, |i| tf32(bits[i], round, relu)),
         _ => r.set_words(d, lanes, |i| bits[i]),
     }
-    // None of these rounds anything to the smallest normal number.
+    // None of these operations rounds a result up to the smallest normal number.
     if ty == Type::F32Ftz {
         let result = *r.words(d);
         r.set_words(d, lanes, |i| flush(result[i]));
     }
 }
 
-/// The bits of an `f32`, rounded to the 10 bits of fraction that `tf32` has. A NaN is what an H100
-/// makes of it: of `rna`, which NVIDIA's compiler makes of integer instructions, its upper bits,
-/// which may be those of an infinity.
+/// Returns the bits of an `f32`, rounded to the 10 bits of fraction of `tf32`. NaN becomes what an
+/// H100 makes of it. For `rna`, which NVIDIA's compiler builds from integer instructions, that is
+/// the upper bits of the NaN, which may be the bits of an infinity.
 fn tf32(bits: u32, round: Tf32Round, relu: bool) -> u32 {
     if f32::from_bits(bits).is_nan() {
         return !0x1fff & if round == Tf32Round::Away { bits } else { NAN32 };
@@ -295,12 +297,12 @@ fn tf32(bits: u32, round: Tf32Round, relu: bool) -> u32 {
         Tf32Round::Even => 0xfff + (bits >> 13 & 1),
         Tf32Round::Zero => 0,
     };
-    // What is carried out of the fraction goes to the exponent, up to infinity.
+    // A carry out of the fraction goes to the exponent, up to infinity.
     let rounded = (bits + more) & !0x1fff;
     if relu && rounded >> 31 == 1 { 0 } else { rounded }
 }
 
-/// `min` and `max`, and approximate quotients.
+/// Executes `min` and `max`, and approximate quotients.
 pub(crate) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
     if ty.is_half() || ty.is_pair() {
         return half::binary(r, op, ty, [d, a, b], lanes);
@@ -318,7 +320,7 @@ pub(crate) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
     r.set_words(d, lanes, |i| extreme(op, number(x[i]), number(y[i]), NAN32));
 }
 
-/// `div.approx` and `div.full`.
+/// Executes `div.approx` and `div.full`.
 fn quotient(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
     let (a, b) = (single(r, ty, a), single(r, ty, b));
     let factors = |i: usize| {

@@ -1,7 +1,7 @@
 //! `f16` and `bf16`, alone and in pairs, 32 lanes at a time.
 //!
-//! All of it is computed in f64, which holds products of halves exactly and sums of those rounded
-//! to odd, so that each result is rounded once: see `rounding::sum_to_odd`.
+//! All of it is computed in f64, which holds products of halves exactly, and sums of halves rounded
+//! to odd. So each result is rounded once; see `rounding::sum_to_odd`.
 
 use super::approximate::approximate;
 use super::convert::{float, float_bits};
@@ -9,18 +9,18 @@ use super::rounding::{clamped, extreme, ordered, sum_to_odd};
 use crate::isa::{Arithmetic, Binary, Clamp, Compare, Round, Slot, Type, Unary};
 use crate::machine::state::Registers;
 
-/// What the GPU gives for NaN, in both formats.
+/// The GPU's result for NaN, in both formats.
 const NAN: u16 = 0x7fff;
 const SIGN: u16 = 0x8000;
 
-/// How the halves of a register are read.
+/// The format of the halves in a register.
 #[derive(Clone, Copy)]
 struct Half {
-    /// F16 or Bf16.
+    /// Either F16 or Bf16.
     ty: Type,
-    /// Subnormal numbers are zeros.
+    /// True if subnormal numbers are zeros.
     ftz: bool,
-    /// There are two of them.
+    /// True if the register holds two halves.
     pair: bool,
 }
 
@@ -37,7 +37,7 @@ impl Half {
         Half { ty, ftz, pair }
     }
 
-    /// The bits of one of the halves of a register.
+    /// Returns the bits of the lower or the upper half of a register.
     fn part(self, word: u32, upper: bool) -> u16 {
         self.flush(if upper { word >> 16 } else { word } as u16)
     }
@@ -50,12 +50,12 @@ impl Half {
         float(self.ty, bits.into())
     }
 
-    /// What is exact or rounded to odd, rounded to nearest.
+    /// Rounds a value, which is exact or rounded to odd, to nearest.
     fn round(self, value: f64, clamp: Clamp) -> u16 {
         let value = clamped(value, clamp);
         let bits = float_bits(self.ty, value, Round::Nearest) as u16;
-        // As for f32: it is a zero if it is subnormal when rounded to 11 bits, whatever the
-        // exponent.
+        // As for f32, the result is a zero if it is subnormal when rounded to 11 bits with an
+        // exponent of any size.
         const NORMAL: f64 = 1.0 / 16384.0;
         let is_tiny = self.ftz && value.abs() < NORMAL - NORMAL / 4096.0;
         if is_tiny { bits & SIGN } else { bits }
@@ -82,7 +82,7 @@ impl Half {
     }
 }
 
-/// The sum of two registers' halves, or of two pairs, each rounded to nearest.
+/// Returns the sum of two halves, or of two pairs of halves, each rounded to nearest.
 pub(crate) fn sum(ty: Type, a: u32, b: u32) -> u32 {
     let half = Half::of(ty);
     let part = |upper| {
@@ -107,7 +107,7 @@ pub(crate) fn arithmetic(
             Arithmetic::Add => sum_to_odd(a, b),
             Arithmetic::Sub => sum_to_odd(a, -b),
             Arithmetic::Mul => a * b,
-            // PTX has none of halves.
+            // PTX has no division of halves.
             Arithmetic::Div => a / b,
         };
         half.round(value, clamp)
@@ -122,7 +122,7 @@ pub(crate) fn fma(r: &mut Registers, ty: Type, clamp: Clamp, [d, a, b, c]: [Slot
     });
 }
 
-/// `neg`, `abs`, `ex2` and `tanh`. What is not a number is always the same one, as an H200 has it.
+/// Executes `neg`, `abs`, `ex2` and `tanh`. NaN always has the same bits, as on an H200.
 pub(crate) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, lanes: u32) {
     let half = Half::of(ty);
     half.set(r, d, [a], lanes, |[bits]| match op {
@@ -130,7 +130,7 @@ pub(crate) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
         Unary::Negate => bits ^ SIGN,
         Unary::Absolute => bits & !SIGN,
         Unary::Approximate { function, ftz } => {
-            // What f32 gives, rounded: a GPU's bits have not been compared.
+            // The result of f32, rounded. It has not been compared with a GPU's bits.
             let value = approximate(function, ftz, half.number(bits) as f32);
             half.round(value.into(), Clamp::Not)
         }
@@ -138,7 +138,7 @@ pub(crate) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, la
     });
 }
 
-/// `min` and `max`.
+/// Executes `min` and `max`.
 pub(crate) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 3], lanes: u32) {
     let half = Half::of(ty);
     half.set(r, d, [a, b], lanes, |operands| {
@@ -147,7 +147,7 @@ pub(crate) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
     });
 }
 
-/// The lanes in which lower and upper halves compare, and those in which one of them is NaN.
+/// Returns for lower and upper halves the lanes in which they compare, and the lanes with a NaN.
 pub(crate) fn compare(
     r: &Registers,
     compare: Compare,

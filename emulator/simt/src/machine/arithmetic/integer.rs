@@ -1,10 +1,11 @@
-//! Instructions on integers: arithmetic, logic, shifts, comparisons, and extracted and inserted
+//! Instructions on integers: arithmetic, logic, shifts, comparisons, extraction and insertion of
 //! bits.
 //!
 //! Each function matches the operation and the type once, and then loops over the 32 lanes with a
-//! closure of a few operations, so that the compiler can use the vectors of the processor. Results
-//! of types narrower than a slot leave the upper half of the slot without meaning. Tested by
-//! `integer.rs`, `bits.rs` and `compare.rs` of the suite against plain Rust.
+//! closure of a few operations, so that the compiler can use vector instructions of the processor.
+//! Integers of 16 bits are computed in 32 bits, and then cut. The upper half of a slot has no
+//! meaning while the slot holds a narrower type. Tested by `integer.rs`, `bits.rs` and `compare.rs`
+//! in `tests/suite`, against plain Rust.
 
 use crate::isa::{Binary, Compare, Logic, Slot, Type, Unary};
 use crate::machine::state::{ALL, Registers};
@@ -62,7 +63,7 @@ pub(crate) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
             words(r, op, signed, [d, a, b], lanes, |a| a, |b| b);
         }
         (_, true) => {
-            // The shift of a 16-bit value is a 32-bit register.
+            // The shift count of a 16-bit value is a 32-bit register.
             let shift = matches!(op, Binary::Shl | Binary::Shr);
             let extend = |value: u32| value as i16 as u32;
             let right = |b| if shift { b } else { extend(b) };
@@ -78,13 +79,13 @@ pub(crate) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
     }
 }
 
-/// The 32-bit operation whose result holds that of a 16-bit one: the high half of a 16-bit product
-/// lies in the upper half of the whole.
+/// Returns the 32-bit operation whose result holds the 16-bit one: the high half of a 16-bit
+/// product is the upper half of the whole product.
 fn in_32_bits(op: Binary) -> Binary {
     if op == Binary::MulHigh { Binary::MulLow } else { op }
 }
 
-/// What is left of a 32-bit result when it should have been a 16-bit one.
+/// Cuts a 16-bit result out of a 32-bit one.
 fn cut(r: &mut Registers, op: Binary, d: Slot, lanes: u32) {
     let wide = *r.words(d);
     let shift = if op == Binary::MulHigh { 16 } else { 0 };
@@ -149,7 +150,7 @@ fn words(
         Binary::Shr => {
             r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).checked_shr(right(b)).unwrap_or(0))
         }
-        // Of floats.
+        // These are operations on floats.
         Binary::MinNan | Binary::MaxNan | Binary::Quotient | Binary::QuotientFull => {}
     }
 }
@@ -201,13 +202,13 @@ fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], l
         Binary::And => r.longs_of(d, lanes, [a, b], |_, [a, b]| a & b),
         Binary::Or => r.longs_of(d, lanes, [a, b], |_, [a, b]| a | b),
         Binary::Xor => r.longs_of(d, lanes, [a, b], |_, [a, b]| a ^ b),
-        // Handled above, and of floats.
+        // Shifts are handled above, and the others are operations on floats.
         Binary::Shl | Binary::Shr => {}
         Binary::MinNan | Binary::MaxNan | Binary::Quotient | Binary::QuotientFull => {}
     }
 }
 
-/// `mul.wide` and, with a summand, `mad.wide`.
+/// Executes `mul.wide` and, with a summand, `mad.wide`.
 pub(crate) fn wide(
     r: &mut Registers,
     ty: Type,
@@ -237,14 +238,14 @@ pub(crate) fn wide(
     }
 }
 
-/// Which bits of their registers the position and the length of `bfe` and `bfi` take. PTX says the
-/// low 8; a GPU takes all 32 where the field is one of 64 bits.
+/// Returns the bits that `bfe` and `bfi` take from the registers of the position and the length.
+/// PTX names the low 8 bits; a GPU takes all 32 for fields of 64 bits.
 fn field_bits(ty: Type) -> u32 {
     if ty.is_wide() { u32::MAX } else { 0xff }
 }
 
-/// `bfe`: `length` bits of `a` from `position`. Past the top, unsigned types have zeros and signed
-/// ones the sign.
+/// Executes `bfe`: takes `length` bits of `a` from `position`. Past the top, unsigned types have
+/// zeros and signed types the sign.
 pub(crate) fn extract(r: &mut Registers, ty: Type, [d, a, b, c]: [Slot; 4], lanes: u32) {
     let (position, length, bits) = (*r.words(b), *r.words(c), field_bits(ty));
     let width = 8 * ty.bytes();
@@ -272,7 +273,7 @@ pub(crate) fn extract(r: &mut Registers, ty: Type, [d, a, b, c]: [Slot; 4], lane
     }
 }
 
-/// `bfi`: the low `length` bits of `a` put into `b` at `position`.
+/// Executes `bfi`: puts the low `length` bits of `a` into `b` at `position`.
 pub(crate) fn insert(
     r: &mut Registers,
     ty: Type,
@@ -296,7 +297,7 @@ pub(crate) fn insert(
     }
 }
 
-/// `lop3`: the table's bit number `abc` for every bit.
+/// Executes `lop3`: each bit of the result is bit number `abc` of the table.
 pub(crate) fn lop3(r: &mut Registers, table: u8, [d, a, b, c]: [Slot; 4], lanes: u32) {
     r.words_of(d, lanes, [a, b, c], |_, [a, b, c]| {
         (0..8).filter(|row| table >> row & 1 == 1).fold(0, |result, row| {
@@ -308,7 +309,7 @@ pub(crate) fn lop3(r: &mut Registers, table: u8, [d, a, b, c]: [Slot; 4], lanes:
     });
 }
 
-/// The lanes in which integers compare.
+/// Returns the lanes in which integers compare.
 pub(crate) fn compare(r: &Registers, compare: Compare, ty: Type, a: Slot, b: Slot) -> u32 {
     match ty {
         Type::U64 => holds(compare, |i| r.longs(a)[i], |i| r.longs(b)[i]),
@@ -320,7 +321,7 @@ pub(crate) fn compare(r: &Registers, compare: Compare, ty: Type, a: Slot, b: Slo
     }
 }
 
-/// The lanes in which `a` and `b` compare as asked.
+/// Returns the lanes in which `a` and `b` compare as `compare` names.
 #[inline(always)]
 pub(crate) fn holds<T: PartialOrd>(
     compare: Compare,
@@ -339,7 +340,7 @@ pub(crate) fn holds<T: PartialOrd>(
     }
 }
 
-/// The lanes in which a condition holds.
+/// Returns the lanes in which a condition holds.
 #[inline(always)]
 pub(crate) fn mask(condition: impl Fn(usize) -> bool) -> u32 {
     (0..32).fold(0, |mask, lane| mask | u32::from(condition(lane)) << lane)
@@ -353,7 +354,7 @@ pub(crate) fn logic(op: Logic, a: u32, b: u32) -> u32 {
     }
 }
 
-/// `vote`-like reductions of one value per lane over the lanes of `members`.
+/// Reduces one value for each lane over the lanes of `members`.
 pub(crate) fn reduce(op: Binary, ty: Type, values: &[u32; 32], members: u32) -> u32 {
     let all = (0..32).filter(|lane| members >> lane & 1 == 1).map(|lane| values[lane as usize]);
     let signed = ty.is_signed();

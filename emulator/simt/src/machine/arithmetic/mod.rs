@@ -1,4 +1,4 @@
-//! What is computed from registers alone, 32 lanes at a time.
+//! Results that are computed from registers alone, 32 lanes at a time.
 
 mod approximate;
 pub(crate) mod convert;

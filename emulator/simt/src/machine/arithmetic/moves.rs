@@ -1,5 +1,5 @@
-//! Moves, selections, predicates, and the packing of values into wider ones; and what of integers
-//! and floats has one instruction.
+//! Moves, selections, predicates, the packing of values into wider ones, and instructions that
+//! integers and floats share.
 
 use super::integer::{self, mask};
 use super::rounding::{ordered, single};
@@ -28,7 +28,7 @@ pub(crate) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, ac
     }
 }
 
-/// `selp`.
+/// Executes `selp`.
 pub(crate) fn select(
     r: &mut Registers,
     ty: Type,
@@ -48,7 +48,7 @@ pub(crate) fn select(
     }
 }
 
-/// `setp`.
+/// Executes `setp`.
 #[inline(always)]
 pub(crate) fn set_predicate(
     r: &mut Registers,
@@ -75,13 +75,13 @@ pub(crate) fn set_predicate(
     }
 }
 
-/// `testp`.
+/// Executes `testp`.
 #[inline(always)]
 pub(crate) fn test(r: &mut Registers, test: TestFloat, ty: Type, d: Slot, a: Slot, active: u32) {
     r.set_predicate(d, active, is_of_kind(r, test, ty, a));
 }
 
-/// An operation on predicates.
+/// Executes an operation on predicates.
 #[inline(always)]
 pub(crate) fn logic(r: &mut Registers, op: Logic, [d, a, b]: [Slot; 3], active: u32) {
     let mask = integer::logic(op, r.predicate(a), r.predicate(b));
@@ -123,7 +123,7 @@ pub(crate) fn unpack16(r: &mut Registers, d: [Option<Slot>; 2], a: Slot, active:
     }
 }
 
-/// The parts of 64 bits, each of `bits` bits, the lowest first.
+/// Unpacks 64 bits into parts of `bits` bits each, the lowest first.
 #[inline(always)]
 pub(crate) fn unpack_long(r: &mut Registers, d: &[Option<Slot>], a: Slot, bits: u32, active: u32) {
     let a = *r.longs(a);
@@ -134,7 +134,7 @@ pub(crate) fn unpack_long(r: &mut Registers, d: &[Option<Slot>], a: Slot, bits: 
     }
 }
 
-/// `cvta`.
+/// Executes `cvta`.
 #[inline(always)]
 pub(crate) fn convert_address(
     r: &mut Registers,
@@ -158,19 +158,19 @@ pub(crate) fn convert_address(
     );
 }
 
-/// `activemask`.
+/// Executes `activemask`.
 #[inline(always)]
 pub(crate) fn active_mask(r: &mut Registers, d: Slot, active: u32) {
     r.set_words(d, active, |_| active);
 }
 
-/// An instruction without effect, or a part of the next one.
+/// Executes an instruction without effect, or a part of the next instruction.
 #[inline(always)]
 pub(crate) fn nothing(_: &mut Registers, _: u32) {}
 
-/// The lanes in which numbers compare, with `or_unordered` also those where one is NaN, and the
-/// others; of pairs those of the lower and of the upper halves. (`ne` does not hold for NaN in PTX,
-/// unlike in Rust.)
+/// Returns the lanes in which floats compare, and the other lanes; for pairs, the lanes of the
+/// lower and of the upper halves. With `or_unordered`, lanes with a NaN compare as well. (`ne` does
+/// not hold for NaN in PTX, unlike in Rust.)
 fn compare_floats(
     r: &Registers,
     compare: Compare,
@@ -199,7 +199,7 @@ fn compare_floats(
     [lanes, !lanes]
 }
 
-/// The lanes of which the numbers are what is asked.
+/// Returns the lanes whose numbers are of the kind that `test` names.
 fn is_of_kind(r: &Registers, test: TestFloat, ty: Type, a: Slot) -> u32 {
     use std::num::FpCategory::{Infinite, Nan, Normal, Subnormal, Zero};
     mask(|i| {

@@ -1,4 +1,4 @@
-//! Rounding once what two operations make: sums in `f64` rounded to odd, and from there to `f32`.
+//! Rounds the result of two operations once: sums in `f64` to odd, and from there to `f32`.
 
 use std::ops::{BitAnd, BitOr};
 
@@ -6,12 +6,12 @@ use super::integer::{holds, mask};
 use crate::isa::{Binary, Clamp, Compare, Round, Slot, Type};
 use crate::machine::state::{Registers, Words};
 
-/// `a + b`, rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.
+/// Returns `a + b` rounded to odd: if the sum is not exact, the neighbour whose last bit is 1.
 ///
-/// Rounding that once more to a shorter format gives what rounding the exact sum would have
-/// (Boldo and Melquiond, 2008), since f64 has more than twice the bits of f32 and two. Unlike the
-/// library's `f32::mul_add`, which is a call where the processor's own is not compiled in, this
-/// is some twelve operations that the compiler can do for several lanes at once.
+/// Rounding that once more to a shorter format gives what rounding the exact sum gives (Boldo and
+/// Melquiond, 2008), because f64 has more than twice the bits of f32 plus two. The library's
+/// `f32::mul_add` is a function call where the processor's own instruction is not compiled in.
+/// These twelve operations or so run for several lanes at once.
 #[inline(always)]
 pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     let sum = a + b;
@@ -21,8 +21,8 @@ pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     to_odd(sum, error)
 }
 
-/// `a + b`, rounded to odd, for a sum that is then rounded in the direction `round`: what numbers
-/// of different sign leave of each other, if nothing, is -0 when rounded down.
+/// Returns `a + b` rounded to odd, for a sum that is then rounded in the direction `round`. If
+/// numbers of different sign cancel, the sum is -0 when rounded down.
 #[inline(always)]
 pub(crate) fn sum_toward(a: f64, b: f64, round: Round) -> f64 {
     let sum = sum_to_odd(a, b);
@@ -31,8 +31,8 @@ pub(crate) fn sum_toward(a: f64, b: f64, round: Round) -> f64 {
     if is_negative_zero { -0.0 } else { sum }
 }
 
-/// `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit of
-/// `value` is 0.
+/// Returns `value`, moved by one place toward `value + error` if `error` is not 0 and the last bit
+/// of `value` is 0.
 #[inline(always)]
 pub(crate) fn to_odd(value: f64, error: f64) -> f64 {
     let bits = value.to_bits();
@@ -42,7 +42,7 @@ pub(crate) fn to_odd(value: f64, error: f64) -> f64 {
     f64::from_bits(if inexact && bits & 1 == 0 { moved } else { bits })
 }
 
-/// An `f64` that stands for an exact value (or is rounded to odd) as an `f32`.
+/// Rounds an `f64`, which is exact or rounded to odd, to an `f32`.
 #[inline]
 pub(crate) fn narrow(wide: f64, round: Round) -> f32 {
     let nearest = wide as f32;
@@ -59,13 +59,13 @@ pub(crate) fn narrow(wide: f64, round: Round) -> f32 {
     }
 }
 
-/// The bits of an f32, or a zero of its sign if it is subnormal.
+/// Returns the bits of an f32, or a zero of its sign if it is subnormal.
 #[inline(always)]
 pub(crate) fn flush(bits: u32) -> u32 {
     if bits & 0x7f80_0000 == 0 { bits & 1 << 31 } else { bits }
 }
 
-/// The bits of an operand of F32, or of F32Ftz.
+/// Returns the bits of an operand of type F32 or F32Ftz.
 #[inline(always)]
 pub(crate) fn single(r: &Registers, ty: Type, slot: Slot) -> Words {
     let mut bits = *r.words(slot);
@@ -75,16 +75,16 @@ pub(crate) fn single(r: &Registers, ty: Type, slot: Slot) -> Words {
     bits
 }
 
-/// By itself, so that those of F32 are not flushed in vain, as in vectors without branches.
+/// Flushes all lanes. Not inlined, since vectors without branches would flush F32 as well.
 #[inline(never)]
 fn flush_all(bits: &mut Words) {
     *bits = bits.map(flush);
 }
 
-/// The bits of a result, or a zero of its sign if it is subnormal when rounded to 24 bits, whatever
-/// the exponent: so an H200 does it, where PTX does not say. `exact` is exact or rounded to odd.
-/// What that rounds up to the smallest normal number stays; what only the wider steps of subnormal
-/// numbers do is a zero.
+/// Returns the bits of a result, or a zero of its sign if the result is subnormal when rounded to
+/// 24 bits with an exponent of any size. PTX leaves this open, and an H200 does it so. `exact` is
+/// exact or rounded to odd. A result that this rounds up to the smallest normal number stays. A
+/// result that only the coarser steps of subnormal numbers round up becomes a zero.
 #[inline(always)]
 pub(crate) fn flush_rounded(bits: u32, exact: f64, round: Round) -> u32 {
     const NORMAL: f64 = f32::MIN_POSITIVE as f64;
@@ -102,8 +102,8 @@ pub(crate) fn flush_rounded(bits: u32, exact: f64, round: Round) -> u32 {
     if is_tiny { bits & 1 << 31 } else { flush(bits) }
 }
 
-/// The bits of the smaller or the larger of two numbers, given with theirs; the one that is a
-/// number, if one is not and `op` does not say otherwise.
+/// Returns the bits of the smaller or the larger of two numbers, each given with its bits. If one
+/// of them is NaN, returns the other's bits, unless `op` passes NaN on.
 #[inline(always)]
 pub(crate) fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
     op: Binary,
@@ -127,7 +127,7 @@ pub(crate) fn extreme<F: PartialOrd, B: BitOr<Output = B> + BitAnd<Output = B>>(
     }
 }
 
-/// The lanes in which numbers compare, and those in which one of them is NaN.
+/// Returns the lanes in which numbers compare, and the lanes in which one of them is NaN.
 #[inline(always)]
 pub(crate) fn ordered<F: PartialOrd>(
     compare: Compare,
@@ -138,12 +138,12 @@ pub(crate) fn ordered<F: PartialOrd>(
     [holds(compare, a, b), unordered]
 }
 
-/// A number between the bounds; to round it later gives no other than to have rounded it before.
+/// Clamps a number. Rounding the result later gives the same as clamping the rounded number.
 pub(crate) fn clamped(value: f64, clamp: Clamp) -> f64 {
     match clamp {
         Clamp::Saturate if value > 0.0 => value.min(1.0),
         Clamp::Saturate => 0.0,
-        // Not what is NaN; -0 becomes +0.
+        // NaN stays NaN, and -0 becomes +0.
         Clamp::Relu if value <= 0.0 => 0.0,
         Clamp::Relu | Clamp::Not => value,
     }

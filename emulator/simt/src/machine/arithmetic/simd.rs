@@ -1,10 +1,10 @@
-//! The video instructions: `vadd2`, `vadd4` and their like on the halves or bytes of words, and
-//! `vadd`, `vmad` and their like on a part of each word.
+//! The video instructions: `vadd2`, `vadd4` and the like on the halves or bytes of words, and
+//! `vadd`, `vmad` and the like on a part of each word.
 
 use super::integer::holds;
 use crate::isa::{Compare, Part32, Simd, SimdFinish, SimdOp, Video, VideoEnd, VideoOp};
 
-/// What becomes of one word each of `a`, `b` and `c`.
+/// Executes a SIMD video instruction on one word each of `a`, `b` and `c`.
 pub(crate) fn simd_word(simd: Simd, a: u32, b: u32, c: u32) -> u32 {
     let Simd { op, bits, signed: [a_signed, b_signed, signed], finish } = simd;
     let bits = u32::from(bits);
@@ -22,7 +22,7 @@ pub(crate) fn simd_word(simd: Simd, a: u32, b: u32, c: u32) -> u32 {
         SimdFinish::Clamp => {
             results.fold(0, |all, (i, value)| place(all, i, value.clamp(low, high)))
         }
-        // What is summed up has not been cut off.
+        // The summands are not cut off to their width.
         SimdFinish::Sum => results.fold(c, |sum, (_, value)| sum.wrapping_add(value as u32)),
     }
 }
@@ -48,7 +48,7 @@ fn one(op: SimdOp, a: i32, b: i32) -> i32 {
     }
 }
 
-/// What becomes of one word each of `a`, `b` and `c`.
+/// Executes a scalar video instruction on one word each of `a`, `b` and `c`.
 pub(crate) fn video_word(video: Video, a: u32, b: u32, c: u32) -> u32 {
     let Video { op, signed: [a_signed, b_signed], select, end } = video;
     let (a, b) = (value(a, select[0], a_signed), value(b, select[1], b_signed));
@@ -75,7 +75,7 @@ pub(crate) fn video_word(video: Video, a: u32, b: u32, c: u32) -> u32 {
     }
 }
 
-/// Where a part begins, and how many bits it has.
+/// Returns the first bit of a part, and its number of bits.
 fn place(part: Part32) -> (u32, u32) {
     match part {
         Part32::Whole => (0, 32),

@@ -1,4 +1,4 @@
-//! Instructions on integers with three operands, or with the carry flag.
+//! Integer instructions with three operands, or with the carry flag.
 
 use super::integer::{binary, mask};
 use super::simd::{simd_word, video_word};
@@ -17,8 +17,8 @@ pub(crate) fn ternary(
         Ternary::MadLow => multiply_add(r, Binary::MulLow, ty, [d, a, b, c], lanes),
         Ternary::MadHigh => multiply_add(r, Binary::MulHigh, ty, [d, a, b, c], lanes),
         Ternary::AbsoluteDifference => {
-            // The larger less the smaller, and the summand to that; the destination may be an
-            // operand: keep it.
+            // The larger operand minus the smaller, plus the summand. All are read first, since the
+            // destination may be one of them.
             let read = |r: &Registers, slot| -> [u64; 32] {
                 std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i))
             };
@@ -83,9 +83,9 @@ pub(crate) fn ternary(
     }
 }
 
-/// The product's half, and the summand to it.
+/// Computes half of a product, and adds the summand.
 fn multiply_add(r: &mut Registers, half: Binary, ty: Type, [d, a, b, c]: [Slot; 4], lanes: u32) {
-    // The destination may be the summand: keep it.
+    // The summand is read first, since the destination may be the same register.
     if ty.is_wide() {
         let c = *r.longs(c);
         binary(r, half, ty, [d, a, b], lanes);
@@ -115,7 +115,7 @@ fn pair(low: u32, high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Byte number `i` of what `prmt` makes of eight.
+/// Returns byte number `i` of the result of `prmt`.
 fn byte(mode: Permute, both: u64, pick: u32, i: u32) -> u32 {
     let byte = |number: u32| (both >> (8 * (number & 7))) as u8;
     let first = pick & 3;
@@ -135,7 +135,7 @@ fn byte(mode: Permute, both: u64, pick: u32, i: u32) -> u32 {
     })
 }
 
-/// `c` and the products of bytes of `b`, each with a byte or a half of `a`.
+/// Returns `c` plus the products of bytes of `b`, each with a byte or a half of `a`.
 fn dot(with: Factors, [a_signed, b_signed]: [bool; 2], a: u32, b: u32, c: u32) -> u32 {
     let field = |word: u32, i: u32, bits: u32, signed: bool| {
         let high = word << (32 - bits - bits * i);
@@ -152,15 +152,16 @@ fn dot(with: Factors, [a_signed, b_signed]: [bool; 2], a: u32, b: u32, c: u32) -
     })
 }
 
-/// The position of the bit of `mask` that is number `offset` from `base`: it itself if 0, the first
-/// at or above it if 1, the first at or below it if -1. All ones if there is none.
+/// Returns the position of the set bit of `mask` that is number `offset` from `base`: `base` itself
+/// for 0, the first at or above it for 1, the first at or below it for -1. Returns all ones if
+/// there is none.
 fn nth(mask: u32, base: u32, offset: i32) -> u32 {
     let is_set = |position: &u32| mask.checked_shr(*position).unwrap_or(0) & 1 == 1;
     let before = offset.unsigned_abs().saturating_sub(1) as usize;
     let found = match offset {
         0 => Some(base).filter(is_set),
         1.. => (base..32).filter(is_set).nth(before),
-        // PTX leaves open what a base of 32 and more means; here there is nothing.
+        // PTX leaves open what a base of 32 or more means; here there is no such bit.
         _ if base >= 32 => None,
         _ => (0..=base).rev().filter(is_set).nth(before),
     };
@@ -178,12 +179,12 @@ pub(crate) fn carry(
     let bits = 8 * ty.bytes();
     let read = |slot| -> Longs { std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i)) };
     let (a, b, c) = (read(a), read(b), read(c));
-    // As an H200 has it, a difference leaves the flag where it does not borrow. PTX does not say
-    // what `subc` makes of a sum's flag.
+    // On an H200, a difference sets the flag where it does not borrow. PTX leaves open what `subc`
+    // makes of a sum's flag.
     let is_difference = op == Carry::Sub;
     let none = if is_difference { u32::MAX } else { 0 };
     let flag = takes.map_or(none, |flag| r.predicate(flag));
-    // What lies above the type's bits is the carry or the borrow.
+    // The bits above the type's width are the carry or the borrow.
     let total: [u128; 32] = std::array::from_fn(|i| {
         let flag = u128::from(flag >> i & 1);
         match op {
@@ -206,7 +207,7 @@ pub(crate) fn carry(
     }
 }
 
-/// All bits of a product, of twice the type's width, and above them the sign.
+/// Returns all bits of a product, twice as wide as the type, and above them the sign.
 fn product(ty: Type, a: u64, b: u64) -> u128 {
     let extend = |value: u64| match ty {
         Type::S32 => i128::from(value as i32),

@@ -1,4 +1,4 @@
-//! What instructions are executed on: a launch, its run, a warp's registers and scratch.
+//! The state that instructions execute on: a launch, its run, registers and scratch memory.
 
 mod registers;
 mod run;

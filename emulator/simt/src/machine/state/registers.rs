@@ -1,23 +1,24 @@
-//! The registers of a warp: arrays of 32 lanes in three banks.
+//! The registers of a warp: arrays of 32 lanes in three banks, for words, longs and predicates.
 //!
-//! An instruction computes all lanes and writes those that are active, because a loop over 32 lanes
-//! without a branch becomes vector instructions of the processor. A mask is compared with the bits
-//! of the lanes rather than shifted, for the same reason. Slots of constants and special registers
-//! are filled when a warp starts. Every test of an instruction in the suite goes through them.
+//! An instruction computes all lanes and writes the active ones, because a loop over 32 lanes
+//! without a branch becomes vector instructions of the host's processor. For the same reason a mask
+//! is compared with the bits of the lanes instead of being shifted. The slots of constants and
+//! special registers are filled when a warp starts, so that an instruction reads every operand in
+//! the same way. Every test of an instruction in `tests/suite` goes through these registers.
 
 use crate::isa::{Guard, Kernel, Preset, Slot, Special};
 use crate::report::{Result, bytes_of, refill};
 
-/// One 32-bit register of all lanes.
+/// A 32-bit register, with a value for every lane.
 pub(crate) type Words = [u32; 32];
-/// One 64-bit register of all lanes.
+/// A 64-bit register, with a value for every lane.
 pub(crate) type Longs = [u64; 32];
 
-/// The lanes of a full warp.
+/// The mask of a full warp.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// The bit of each lane. A mask is compared with these rather than shifted by the lane: that the
-/// vectors of every processor can do for several lanes at once.
+/// The bit of each lane. A mask is compared with these bits instead of being shifted by the lane,
+/// because the vectors of every processor can compare several lanes at once.
 pub(crate) const BITS: Words = {
     let (mut bits, mut lane) = ([0; 32], 0);
     while lane < 32 {
@@ -34,7 +35,7 @@ pub(crate) struct Registers {
     predicates: Vec<u32>,
 }
 
-/// What the special registers of a warp are.
+/// The values of a warp's special registers.
 pub(crate) struct Identity<'a> {
     pub(crate) block: [u32; 3],
     pub(crate) grid: [u32; 3],
@@ -43,27 +44,27 @@ pub(crate) struct Identity<'a> {
     pub(crate) warps: u32,
     pub(crate) dynamic_shared: u32,
     pub(crate) total_shared: u32,
-    /// Where the module's variables lie, if the kernel uses any.
+    /// The addresses of the module's variables, if the kernel uses any.
     pub(crate) globals: &'a [u64],
-    /// The address of a cooperative launch's workspace; else 0.
+    /// The address of the workspace of a cooperative launch, or 0.
     pub(crate) workspace: u64,
 }
 
 impl Registers {
-    /// What those of a kernel take of the host.
+    /// Returns the bytes of host memory that the registers of a kernel take.
     pub(crate) fn bytes(kernel: &Kernel) -> u64 {
         let [words, longs, predicates] = kernel.slots.map(u64::from);
         bytes_of::<Words>(words) + bytes_of::<Longs>(longs) + bytes_of::<u32>(predicates)
     }
 
-    /// Bytes of the host that they have.
+    /// Returns the bytes of host memory that the registers hold.
     pub(crate) fn held(&self) -> u64 {
         bytes_of::<Words>(self.words.capacity() as u64)
             + bytes_of::<Longs>(self.longs.capacity() as u64)
             + bytes_of::<u32>(self.predicates.capacity() as u64)
     }
 
-    /// Zeros, the kernel's constants, and the special registers.
+    /// Sets all registers to zero, then fills the slots of constants and special registers.
     pub(crate) fn reset(&mut self, kernel: &Kernel, identity: &Identity<'_>) -> Result<()> {
         let [words, longs, predicates] = kernel.slots.map(|count| count as usize);
         refill(&mut self.words, words, [0; 32], "registers")?;
@@ -106,29 +107,29 @@ impl Registers {
         self.predicates[slot as usize]
     }
 
-    /// The lanes in which a guard holds.
+    /// Returns the lanes in which a guard holds.
     #[inline(always)]
     pub(crate) fn guard(&self, guard: Guard) -> u32 {
         let mask = self.predicate(guard.predicate);
         if guard.negated { !mask } else { mask }
     }
 
-    /// Sets a 32-bit register in the given lanes. All lanes are computed, so that the compiler can
-    /// use vector instructions; `value` must not panic for any.
+    /// Sets a 32-bit register in the given lanes. `value` is called for all lanes, so that the
+    /// compiler can use vector instructions; it must not panic for any of them.
     #[inline(always)]
     pub(crate) fn set_words(&mut self, slot: Slot, lanes: u32, value: impl Fn(usize) -> u32) {
         set(&mut self.words[slot as usize], lanes, value);
     }
 
-    /// Sets a 64-bit register in the given lanes. All lanes are computed, so that the compiler can
-    /// use vector instructions; `value` must not panic for any.
+    /// Sets a 64-bit register in the given lanes. `value` is called for all lanes, so that the
+    /// compiler can use vector instructions; it must not panic for any of them.
     #[inline(always)]
     pub(crate) fn set_longs(&mut self, slot: Slot, lanes: u32, value: impl Fn(usize) -> u64) {
         set(&mut self.longs[slot as usize], lanes, value);
     }
 
-    /// Sets a 32-bit register in the given lanes to what `value` makes of the lane's number and of
-    /// what others hold there. It is asked for all lanes, and must not panic for any.
+    /// Sets a 32-bit register in the given lanes. `value` gets the lane and the operands' values
+    /// there. It is called for all lanes, and must not panic for any of them.
     #[inline(always)]
     pub(crate) fn words_of<const N: usize>(
         &mut self,
@@ -140,9 +141,8 @@ impl Registers {
         set_of(&mut self.words, d, lanes, operands, value);
     }
 
-    /// Sets a 64-bit register in the given lanes to what `value` makes of the lane's number and of
-    /// what other 64-bit registers hold there. It is asked for all lanes, and must not panic for
-    /// any.
+    /// Sets a 64-bit register in the given lanes. `value` gets the lane and the operands' values
+    /// there. It is called for all lanes, and must not panic for any of them.
     #[inline(always)]
     pub(crate) fn longs_of<const N: usize>(
         &mut self,
@@ -154,14 +154,14 @@ impl Registers {
         set_of(&mut self.longs, d, lanes, operands, value);
     }
 
-    /// Sets a predicate in the given lanes, from a mask of all.
+    /// Sets a predicate in the given lanes, from a mask of all lanes.
     #[inline(always)]
     pub(crate) fn set_predicate(&mut self, slot: Slot, lanes: u32, mask: u32) {
         let predicate = &mut self.predicates[slot as usize];
         *predicate = *predicate & !lanes | mask & lanes;
     }
 
-    /// One lane of a register, as 64 bits.
+    /// Returns one lane of a register, as 64 bits.
     #[inline(always)]
     pub(crate) fn lane(&self, slot: Slot, wide: bool, lane: usize) -> u64 {
         if wide { self.longs(slot)[lane] } else { self.words(slot)[lane].into() }
@@ -192,9 +192,9 @@ fn set<T: Lane>(register: &mut [T; 32], lanes: u32, value: impl Fn(usize) -> T) 
     }
 }
 
-/// All operands are read before the register is written, which may be one of them: so they need not
-/// be copied. A few lanes at a time, in which the compiler recognises the processor's vectors
-/// however short the operation is.
+/// Sets a register from others of its bank. All operands are read before the register is written,
+/// so the register may be one of them without a copy. The loop takes four lanes at a time, because
+/// the compiler then uses vector instructions even for the shortest operations.
 #[inline(always)]
 fn set_of<T: Lane, const N: usize>(
     bank: &mut [[T; 32]],
@@ -222,9 +222,9 @@ fn set_of<T: Lane, const N: usize>(
     }
 }
 
-/// A lane's value.
+/// The value of a lane.
 pub(crate) trait Lane: Copy + Default {
-    /// `new` where the mask is all ones, `self` where it is 0.
+    /// Returns `new` where the mask is all ones, and `self` where it is 0.
     fn or(self, new: Self, mask: u32) -> Self;
 }
 
@@ -243,7 +243,7 @@ impl Lane for u64 {
     }
 }
 
-/// The masks of four lanes, by their bits: with them the processor's vectors choose.
+/// The masks of four lanes, for each pattern of their bits. Vector instructions select by them.
 static MASKS: [[u32; 4]; 16] = {
     let (mut masks, mut bits) = ([[0; 4]; 16], 0);
     while bits < 64 {
@@ -255,7 +255,7 @@ static MASKS: [[u32; 4]; 16] = {
     masks
 };
 
-/// Sets a register in some lanes. By itself, so that it is compiled once.
+/// Sets a register in some lanes. It is not inlined, so that it is compiled once.
 #[inline(never)]
 pub(crate) fn put<T: Lane>(register: &mut [T; 32], lanes: u32, values: &[T; 32]) {
     for (k, (register, values)) in

@@ -1,10 +1,12 @@
-//! What a launch says, and what all blocks of a range of it share while they run.
+//! A launch as the caller describes it, and the state that all blocks of a range share while they
+//! run.
 //!
 //! [`Launch`] is the public description: a kernel, a grid, arguments, and bounds. It is data here,
-//! below the machine, so that a block can ask for its sizes; `launch` checks it and runs its
-//! blocks. [`Run`] is made for each range of blocks, and every instruction that needs more than
-//! registers is a method of it. What a kernel's code tells about a launch, such as whether its
-//! blocks wait for each other, is found here as well. Tested by `launches.rs` of the suite.
+//! below the machine, so that a block can ask for its sizes; the folder `launch` checks it and runs
+//! its blocks. [`Run`] is made for each range of blocks, and every instruction that needs more than
+//! registers is a method of it. This file also derives from a kernel's code how the kernel must
+//! run, such as whether its blocks wait for each other. Tested by `launches.rs` and `bounds.rs` in
+//! `tests/suite`, and by `launches.ptx` in `tests/cases`.
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -16,36 +18,37 @@ use crate::memory::order;
 use crate::memory::texture::Table;
 use crate::report::{Account, Event, Result, Tally, Trace, What};
 
-/// What all blocks of a range of a launch share.
+/// The state that all blocks of a range of a launch share.
 pub(crate) struct Run<'a> {
     pub(crate) launch: &'a Launch<'a>,
     pub(crate) memory: &'a Memory,
     /// The memory's buffers, as they were when the launch began.
     pub(crate) slots: &'a [global::Slot],
-    /// Where the module's variables lie, if the kernel uses any.
+    /// The addresses of the module's variables, if the kernel uses any.
     pub(crate) globals: &'a [u64],
-    /// The address of the grid's workspace, if its blocks run together and ask for it; else 0.
+    /// The address of the grid's workspace if its blocks run together and use it, or 0.
     pub(crate) workspace: u64,
-    /// The textures and surfaces that there were then, if the kernel uses any.
+    /// The textures and surfaces when the launch began, if the kernel uses any.
     pub(crate) objects: &'a Table,
-    /// The buffer that was accessed last, and its address.
+    /// The address of the buffer that was accessed last, and the buffer.
     pub(crate) recent: Option<(u64, &'a Buffer)>,
-    /// The tag of the grid's first block: see `global::Word`.
+    /// The tag of the grid's first block; see `global::Word`.
     pub(crate) first_tag: u32,
-    /// Held for atomic operations on two words.
+    /// The lock that atomic operations on two words hold.
     pub(crate) wide: &'a Mutex<()>,
+    /// The logarithm of the bytes of the smallest access to shared memory, at most 2.
     pub(crate) grain: u32,
     /// True if the kernel has mbarriers, or barriers at which a part of the block meets.
     pub(crate) mbarriers: bool,
-    /// At which barriers, by their numbers, threads may arrive without waiting.
+    /// The barriers at which threads may arrive without waiting, as bits by their numbers.
     pub(crate) arrivals: u16,
     pub(crate) tally: Tally,
-    /// What the range may use.
+    /// The account of the instructions and the host memory that the range may use.
     pub(crate) account: Account<'a>,
     pub(crate) trace: Option<&'a mut Trace>,
-    /// Present if the blocks run together: then accesses of other blocks may be ordered.
+    /// The order of accesses between warps; present if the blocks run together.
     pub(crate) order: Option<order::Order>,
-    /// Something happened that other blocks or warps can see.
+    /// True if something happened that other blocks or warps can see.
     pub(crate) progress: bool,
     pub(crate) beside: Beside,
 }
@@ -59,22 +62,22 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// One that runs by itself.
+    /// The value for a launch that runs alone.
     pub(crate) const ALONE: Beside = Beside { number: 0, count: 1, warps: 0 };
 
-    /// The number among all warps of that with a number in this launch.
+    /// Returns the number, among the warps of all launches, of a warp of this launch.
     pub(crate) fn unit(self, warp: usize) -> usize {
         self.number * self.warps + warp
     }
 
-    /// The launch of one of all warps, and its number in that.
+    /// Returns the launch of a warp among all warps, and the warp's number in that launch.
     pub(crate) fn warp(self, unit: usize) -> (usize, usize) {
         if self.count == 1 { (0, unit) } else { (unit / self.warps, unit % self.warps) }
     }
 }
 
 impl Run<'_> {
-    /// Records an event that allocates `values` values of all lanes.
+    /// Records an event that allocates `values` values for all lanes.
     pub(crate) fn trace_lanes(
         &mut self,
         place: &Place,
@@ -95,15 +98,15 @@ impl Run<'_> {
     }
 }
 
-/// Rounds in which no warp stores anything, passes a barrier or leaves, before blocks that run
-/// together are said to make no progress.
+/// The number of rounds in which no warp stores anything, passes a barrier or leaves, before the
+/// launch reports that it makes no progress.
 pub(crate) const IDLE_ROUNDS: u32 = 4096;
 
-/// A kernel with everything that a launch says.
+/// A kernel, and everything that describes one launch of it.
 ///
-/// What it may use is bounded for all its blocks together, in whatever ranges and on however many
-/// cores they run. What passes a bound is a [`Report`](crate::Report) with the bound, what is used
-/// of it, and the place.
+/// The bounds hold for all blocks together, in whatever ranges and on however many cores they run.
+/// A launch that passes a bound ends with a [`Report`](crate::Report) of the bound, the amount that
+/// is used, and the place.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
     /// The kernel.
@@ -112,39 +115,39 @@ pub struct Launch<'a> {
     pub grid: [u32; 3],
     /// The number of threads of a block along x, y, z.
     pub block: [u32; 3],
-    /// Bytes of shared memory beside those that the kernel declares with a size.
+    /// The bytes of shared memory in addition to those that the kernel declares with a size.
     pub dynamic_shared: u32,
-    /// The arguments' bytes, laid out as [`Kernel::params`] says.
+    /// The bytes of the arguments, laid out as [`Kernel::params`] describes.
     pub arguments: &'a [u8],
-    /// How many instructions its warps may execute in all, [`Launch::INSTRUCTIONS`] at first.
-    /// Passed, it is a report of kind [`ReportKind::Instructions`](crate::ReportKind). If ranges
-    /// run at the same time, one may end so while others have not executed all that they have
-    /// drawn: each at most a 64th of the bound, and 16384.
+    /// The most instructions that its warps may execute in all; [`Launch::INSTRUCTIONS`] by
+    /// default. Passing it is a report of kind [`ReportKind::Instructions`](crate::ReportKind). If
+    /// ranges run at the same time, one may end so while others have not executed all instructions
+    /// that they have drawn: each at most a 64th of the bound, and 16384.
     pub instructions: u64,
-    /// How many bytes the emulator may take of the host for it, [`Launch::HOST_BYTES`] at first:
-    /// for registers, local and shared memory of the blocks that run, for the shadow that finds
-    /// races, for pages of global memory that it is the first to touch, for counters and traces.
-    /// Passed, it is a report of kind [`ReportKind::HostBytes`](crate::ReportKind).
+    /// The most bytes of host memory that the emulator may take for it; [`Launch::HOST_BYTES`] by
+    /// default: for registers, local and shared memory of the blocks that run, for the shadow that
+    /// finds races, for pages of global memory that it is the first to touch, for counters and
+    /// traces. Passing it is a report of kind [`ReportKind::HostBytes`](crate::ReportKind).
     pub host_bytes: u64,
-    /// Whoever sets this ends the launch at the next instructions, some milliseconds later, with a
+    /// A flag that ends the launch: some milliseconds after it is set, the launch ends with a
     /// report of kind [`ReportKind::Cancelled`](crate::ReportKind).
     pub cancel: Option<&'a AtomicBool>,
 }
 
 impl<'a> Launch<'a> {
-    /// The instructions that [`Launch::new`] gives: some five minutes on one core. It is four times
-    /// what a single thread needs that goes once, with 12 instructions an element, over three
-    /// arrays that fill 2 GiB; kernels that use their lanes need a thirtieth of it.
+    /// The bound on instructions that [`Launch::new`] sets: some five minutes on one core. A single
+    /// thread that goes once over three arrays of 2 GiB in all, with 12 instructions an element,
+    /// needs a quarter of it. Kernels that use all lanes need a thirtieth of it.
     pub const INSTRUCTIONS: u64 = 1 << 33;
 
-    /// The bytes of the host that [`Launch::new`] gives: 4 GiB.
+    /// The bound on bytes of host memory that [`Launch::new`] sets: 4 GiB.
     pub const HOST_BYTES: u64 = 4 << 30;
 
-    /// The most warps that [`Prepared::run_together`](crate::Prepared::run_together) runs: 8192. So
-    /// many numbers fit into what it keeps of each access.
+    /// The most warps that [`Prepared::run_together`](crate::Prepared::run_together) runs: 8192.
+    /// The record of an access has no place for larger numbers of warps.
     pub const WARPS_TOGETHER: u64 = 1 << 13;
 
-    /// A launch without dynamic shared memory.
+    /// Creates a launch without dynamic shared memory and with the default bounds.
     pub fn new(
         kernel: &'a Kernel,
         grid: [u32; 3],
@@ -163,22 +166,22 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The number of blocks of the grid; of a grid that cannot be launched at most [`u64::MAX`].
+    /// Returns the number of blocks of the grid, at most [`u64::MAX`] if it cannot be launched.
     pub fn blocks(&self) -> u64 {
         product(self.grid)
     }
 
-    /// Threads of a block; of a launch that has been checked, 1024 at most.
+    /// Returns the number of threads of a block, at most 1024 if the launch has been checked.
     pub(crate) fn threads(&self) -> u32 {
         u32::try_from(product(self.block)).unwrap_or(u32::MAX)
     }
 
-    /// Warps of a block.
+    /// Returns the number of warps of a block.
     pub(crate) fn warps(&self) -> u32 {
         self.threads().div_ceil(32)
     }
 
-    /// Bytes of shared memory of a block.
+    /// Returns the bytes of shared memory of a block.
     pub(crate) fn shared_bytes(&self) -> u32 {
         if self.dynamic_shared == 0 {
             self.kernel.static_shared
@@ -187,8 +190,8 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Where the shared memory lies that CUDA keeps for itself in a block; of a kernel that does
-    /// not ask for it, nowhere.
+    /// Returns the range of shared memory that CUDA reserves in a block, which is empty if the
+    /// kernel does not use it.
     pub(crate) fn reserved_shared(&self) -> std::ops::Range<u64> {
         if !self.kernel.uses_reserved_shared() {
             return 0..0;
@@ -198,7 +201,7 @@ impl<'a> Launch<'a> {
         begin..end
     }
 
-    /// Bytes of shared memory that a block has in all, what CUDA keeps for itself included.
+    /// Returns the bytes of shared memory of a block, including those that CUDA reserves.
     pub(crate) fn all_shared_bytes(&self) -> u32 {
         self.shared_bytes().max(self.reserved_shared().end as u32)
     }
@@ -209,9 +212,8 @@ pub(crate) fn product(extents: [u32; 3]) -> u64 {
 }
 
 impl Launch<'_> {
-    /// Returns whether something may order threads of a block that is no barrier for all of them:
-    /// mbarriers, barriers at which a part of the block meets, or synchronising accesses of shared
-    /// memory.
+    /// Returns whether anything but a barrier for all threads may order threads of a block:
+    /// mbarriers, barriers for a part of the block, or synchronising accesses of shared memory.
     pub(crate) fn has_parts(&self) -> bool {
         let kernel = self.kernel;
         let counted = |slot: Slot| {
@@ -232,9 +234,8 @@ impl Launch<'_> {
     }
 }
 
-/// What barriers of parts of a block are in a kernel.
 impl Kernel {
-    /// At which barriers, by their numbers, threads may arrive without waiting.
+    /// Returns the barriers at which threads may arrive without waiting, as bits by their numbers.
     pub(crate) fn arrivals(&self) -> u16 {
         self.code.iter().fold(0, |all, code| match code.op {
             Op::BarrierArrive { id: BarrierId::Number(number), .. } => all | 1 << (number % 16),
@@ -243,7 +244,7 @@ impl Kernel {
         })
     }
 
-    /// Returns whether it may acquire or release in shared memory, by itself or by fences.
+    /// Returns whether accesses or fences may acquire or release in shared memory.
     fn hands_in_shared(&self) -> bool {
         let orders = || {
             self.code.iter().filter_map(|code| match code.op {
@@ -260,9 +261,9 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Returns whether its blocks may wait for each other: it has volatile, relaxed or acquiring
-    /// loads of global memory, or a fence of the whole device. Such a kernel needs
-    /// [`Prepared::run_together`](crate::Prepared::run_together).
+    /// Returns whether the kernel's blocks may wait for each other. They may if it has volatile,
+    /// relaxed or acquiring loads of global memory, or a fence of the whole device. Such a kernel
+    /// needs [`Prepared::run_together`](crate::Prepared::run_together).
     pub fn communicates(&self) -> bool {
         self.code.iter().any(|instruction| match instruction.op {
             Op::Load { space: Space::Global | Space::Generic, order, .. } => order != Order::Weak,

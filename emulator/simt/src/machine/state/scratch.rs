@@ -1,5 +1,4 @@
-//! What an instruction is executed with: where it stands, its lanes, and the memory of its block
-//! and warp.
+//! The surroundings of an instruction: its place, its lanes, and the memory of its block and warp.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,40 +8,44 @@ use crate::memory::global::Tags;
 use crate::memory::shared::{Actor, FirstRead, Shared};
 use crate::report::bytes_of;
 
-/// Where an instruction is executed.
+/// The place of an instruction in a launch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) pc: u32,
-    /// The number of the block in the grid, and of the first block that runs together with it.
+    /// The number of the block in the grid.
     pub(crate) block: u64,
+    /// The number of the first of the blocks that run together.
     pub(crate) first_block: u64,
     pub(crate) warp: u32,
     pub(crate) warps: u32,
     /// The number of the warp among all warps that run together.
     pub(crate) unit: usize,
-    /// How the block signs in global memory.
+    /// The tags by which the block marks its accesses to global memory.
     pub(crate) tags: Tags,
-    /// Barriers passed: by the block, and by the warp alone.
+    /// The number of barriers that the block has passed.
     pub(crate) epoch: u32,
+    /// The number of barriers and releases that the warp has passed by itself.
     pub(crate) warp_epoch: u32,
 }
 
-/// Which lanes an instruction concerns.
+/// The lanes of a warp, as one instruction sees them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lanes {
-    /// The lanes that execute it: those of the path in which its guard holds.
+    /// The lanes that execute it: the lanes of the path in which its guard holds.
     pub(crate) active: u32,
+    /// All lanes of the path.
     pub(crate) path: u32,
-    /// The lanes that have not left the kernel, and all lanes that the warp began with.
+    /// The lanes that have not left the kernel.
     pub(crate) alive: u32,
+    /// The lanes that the warp began with.
     pub(crate) exists: u32,
 }
 
-/// The memory that belongs to the block and to the warp.
+/// The memory of a block and of one of its warps.
 pub(crate) struct Scratch<'a> {
     pub(crate) shared: &'a mut Shared,
     pub(crate) shared_bytes: u32,
-    /// Local memory, word by word, of all lanes.
+    /// The local memory of all lanes, word by word.
     pub(crate) local: &'a mut Vec<u32>,
     pub(crate) stack: &'a mut Stack,
     pub(crate) copies: &'a mut Copies,
@@ -50,7 +53,7 @@ pub(crate) struct Scratch<'a> {
     pub(crate) unwritten: &'a mut Option<Box<Unwritten>>,
 }
 
-/// Something that is allowed by itself, and is reported if a second thing makes it a mistake.
+/// An instruction that is allowed by itself, and is reported if a later one makes it a mistake.
 #[derive(Debug, Clone)]
 pub(crate) struct Suspect {
     pub(crate) pc: u32,
@@ -58,6 +61,7 @@ pub(crate) struct Suspect {
     pub(crate) message: String,
 }
 
+/// Lanes of a warp that are at the same instruction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
     pub(crate) pc: u32,
@@ -65,19 +69,20 @@ pub(crate) struct Path {
     pub(crate) waiting: Option<Waiting>,
 }
 
+/// The threads or lanes that a path waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// For the other threads of the block, at the barrier with this number.
+    /// The other threads of the block, at the barrier with this number.
     Barrier(u8),
-    /// For a part of the block, at this barrier, until it has opened more often than `phase` times.
+    /// A part of the block, at this barrier, until it has opened more than `phase` times.
     Part { barrier: u8, phase: u32 },
-    /// For lanes of the warp that the mask names. `alive` are the lanes that had not left the
-    /// kernel when the path began to wait.
+    /// Lanes of the warp that the mask names. `alive` holds the lanes that had not left the kernel
+    /// when the path began to wait.
     Lanes { alive: u32 },
 }
 
-/// Lanes that spin on an mbarrier whose phase is not over: the instruction, and the offset in
-/// shared memory of the first lane's mbarrier.
+/// Lanes that spin on an mbarrier whose phase is not over: the instruction, the lanes, and the
+/// offset in shared memory of the first lane's mbarrier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vain {
     pub(crate) pc: u32,
@@ -85,33 +90,32 @@ pub(crate) struct Vain {
     pub(crate) offset: u32,
 }
 
-/// Where the lanes go after an instruction.
+/// The next step of the lanes after an instruction.
 pub(crate) enum Next {
-    /// To the next one.
+    /// They go to the next instruction.
     Step,
-    /// To the instruction with this number.
+    /// They go to the instruction with this number.
     Branch(u32),
-    /// Each lane to an instruction of its own.
+    /// Each lane goes to its own target.
     Scatter(Box<[u32; 32]>),
-    /// Out of the kernel.
+    /// They leave the kernel.
     Exit,
-    /// They wait for the other threads of the block.
+    /// They wait for the other threads of the block, at the barrier with this number.
     Barrier(u8),
-    /// They wait at this barrier until it has opened more often than `phase` times.
+    /// They wait at this barrier until it has opened more than `phase` times.
     Part { barrier: u8, phase: u32 },
-    /// They wait here for lanes of their warp, and then execute it again.
+    /// They wait here for lanes of their warp, and then execute the instruction again.
     Gather,
-    /// To the next one, behind a barrier of the warp, or behind a release: later accesses of the
-    /// lanes count as later than those before.
+    /// They go to the next instruction, behind a barrier of the warp or a release: their later
+    /// accesses count as later than their earlier ones.
     WarpBarrier,
-    /// To the next one, with a part of the warp's clock in a register.
+    /// They go to the next instruction, with a part of the warp's clock in a register.
     Clock(Clock, Slot),
-    /// To the next one, when other warps have had their turn: the lanes spin on an mbarrier.
+    /// They spin on an mbarrier, and go on when other warps have had their turn.
     Yield(Vain),
 }
 
 impl Next {
-    /// The lanes leave the kernel.
     pub(crate) fn exit() -> Next {
         Next::Exit
     }
@@ -132,14 +136,14 @@ pub(crate) fn actor(place: &Place, lane: usize, order: Order) -> Actor {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Copies {
     pub(crate) pending: Vec<Pending>,
-    /// Groups that each lane has committed.
+    /// The number of groups that each lane has committed.
     pub(crate) committed: [u64; 32],
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending {
     pub(crate) lane: usize,
-    /// The lane's group; `None` before it is committed.
+    /// The lane's group, or `None` before it is committed.
     pub(crate) group: Option<u64>,
     pub(crate) offset: u32,
     pub(crate) bytes: u32,
@@ -148,7 +152,7 @@ pub(crate) struct Pending {
 
 impl Copies {
     pub(crate) fn reset(&mut self) {
-        // What they have allocated has been taken from the range's account, and is kept.
+        // The allocation stays, since the range's account has paid for it.
         self.pending.clear();
         self.committed = [0; 32];
     }
@@ -157,18 +161,18 @@ impl Copies {
 /// The calls that each lane of a warp is in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stack {
-    /// For each call the registers that are kept, if any, and the number of the call. Empty if
-    /// nothing was ever called.
+    /// For each call the saved registers, if any, and then the number of the call. Empty if no lane
+    /// ever called a function.
     pub(crate) lanes: Vec<Vec<u32>>,
 }
 
 impl Stack {
     pub(crate) fn reset(&mut self) {
-        // What they have allocated has been taken from the range's account, and is kept.
+        // The allocations stay, since the range's account has paid for them.
         self.lanes.iter_mut().for_each(Vec::clear);
     }
 
-    /// The bytes of the host that it has allocated.
+    /// Returns the bytes of host memory that the stack holds.
     pub(crate) fn held(&self) -> u64 {
         let lanes = self.lanes.iter().map(|lane| bytes_of::<u32>(lane.capacity() as u64));
         bytes_of::<Vec<u32>>(self.lanes.capacity() as u64) + lanes.sum::<u64>()
@@ -179,7 +183,7 @@ impl Stack {
     }
 }
 
-/// For each lane 0, or 1 more than the number of the read that it comes from.
+/// For each lane 0, or 1 more than the number of the read that its value comes from.
 pub(crate) type Sources = [u32; 32];
 
 pub(crate) const NONE: Sources = [0; 32];
@@ -188,14 +192,15 @@ pub(crate) const NONE: Sources = [0; 32];
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Unwritten {
     pub(crate) registers: BTreeMap<(Bank, Slot), Box<Sources>>,
-    /// By word and lane.
+    /// The sources of values in local memory, by word and lane.
     pub(crate) local: BTreeMap<(u64, usize), u32>,
-    /// Reads, one at most of each instruction and lane: what would be reported of them, which is
-    /// another thread's read if that has handed on in shared memory what it gave.
+    /// The reads, at most one for each instruction and lane, with the report that its use causes. A
+    /// value that another thread passed on in shared memory has the read of that thread.
     pub(crate) reads: Vec<Arc<FirstRead>>,
+    /// The number of the read of an instruction and lane.
     pub(crate) numbers: BTreeMap<(u32, usize), u32>,
-    /// The sources of the factors of the next product of matrices.
+    /// The sources of the factors of the next matrix product.
     pub(crate) factors: Sources,
-    /// The reads of the instruction that is being executed.
+    /// The reads of the instruction that is executed now.
     pub(crate) fresh: Vec<((Bank, Slot), usize, u32)>,
 }
