@@ -70,8 +70,8 @@ computing {
         "lg2" "sin" "cos" "tanh" "cvt" {
         op: Unary, ty: Type; a: Slot = of(ty); d: Slot = count(op, ty) }
         Class::of_unary(op, ty); moves::unary(op, ty, d, a);
-    /// `mad.lo`, `mad.hi` and `sad` of U16 to S64, or an operation on words. If the operation has
-    /// only two operands, `c` repeats `b`.
+    /// `mad.lo`, `mad.hi` and `sad` of U16 to S64, or an operation on words. `c` repeats `b` in an
+    /// operation that does not read it.
     Ternary "mad" "sad" "shf" "prmt" "mul24" "mad24" "dp4a" "dp2a" "szext" "bmsk" "fns" "vadd"
         "vsub" "vabsdiff" "vmin" "vmax" "vshl" "vshr" "vmad" "vset" "vadd2" "vadd4" "vsub2" "vsub4"
         "vavrg2" "vavrg4" "vabsdiff2" "vabsdiff4" "vmin2" "vmin4" "vmax2" "vmax4" "vset2" "vset4" {
