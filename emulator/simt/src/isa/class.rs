@@ -11,7 +11,7 @@ pub enum Class {
     Float,
     /// Arithmetic, logic and comparison of integers, moves, conversions of integers and addresses.
     Integer,
-    /// Approximate functions: `ex2`, `lg2`, `rcp` and their like.
+    /// Approximate functions: `ex2`, `lg2`, `rcp` and similar functions.
     Special,
     /// Products of matrices: `mma` and `wmma.mma`.
     Matrix,

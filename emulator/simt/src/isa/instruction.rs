@@ -60,8 +60,7 @@ computing {
     Arithmetic "add" "sub" "mul" "div" { op: Arithmetic, ty: Type, round: Round, clamp: Clamp;
         a: Slot = of(ty), b: Slot = of(ty); d: Slot = of(ty) }
         Class::Float; float::arithmetic(op, ty, round, clamp, [d, a, b]);
-    /// An operation on two operands of the destination's type. The second operand of a shift is a
-    /// 32-bit slot.
+    /// An operation on two operands of the result's type; a shift is by a 32-bit slot.
     Binary "add" "sub" "mul" "div" "rem" "min" "max" "and" "or" "xor" "shl" "shr" "copysign" {
         op: Binary, ty: Type; a: Slot = of(ty), b: Slot = shift(op, ty); d: Slot = of(ty) }
         Class::of(ty); moves::binary(op, ty, [d, a, b]);
@@ -387,8 +386,7 @@ macro_rules! define {
                 match self { $($(Op::$name { .. })|* => stringify!($section),)* }
             }
 
-            /// Calls `visit` for every operand: first the operands that are read, then those that
-            /// are written.
+            /// Calls `visit` for every operand: first those read, then those written.
             #[expect(unused_variables, reason = "of a row, the banks need few attributes")]
             fn each_slot(&mut self, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
                 use Bank::{Long, Predicate};

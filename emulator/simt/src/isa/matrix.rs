@@ -140,7 +140,7 @@ impl Fragment {
                 [(4 * along + member) * each + i, 8 * block + group]
             }
             Part::C => {
-                // // Two neighbouring elements, in one register or in two.
+                // Two neighbouring elements, in one register or in two.
                 let (pair, i) =
                     if each == 2 { (register, i) } else { (register / 2, register % 2) };
                 let (block, column) = (pair % (m / 8), pair / (m / 8));
@@ -159,8 +159,7 @@ impl Fragment {
         if self.is_contiguous() { 4 } else { self.element.bits() as u32 / 8 }
     }
 
-    /// Returns the default stride: the number of elements between the beginnings of rows, or of
-    /// columns.
+    /// Returns the default stride: the number of elements in a row, or in a column.
     pub(crate) fn stride(self) -> usize {
         let [rows, columns] = self.extents();
         if self.columns { rows } else { columns }

@@ -128,8 +128,7 @@ pub(crate) enum Base {
     Long(Slot),
 }
 
-/// Atomic operations: `Add`, `Min` and `Max` of U32, S32, U64 and S64, `Add` of F32 and F64, and
-/// all others of U32 and U64.
+/// `Add`, `Min`, `Max` of U32, S32, U64, S64; `Add` of F32, F64; the others of U32 and U64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Atomic {
     Add,
@@ -225,8 +224,7 @@ impl Vector {
     }
 }
 
-/// The geometry of a texture or surface instruction: its coordinates, after the layer if it has
-/// one.
+/// The numbers of a texture or surface instruction: coordinates, after a layer if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Geometry {
     One,

@@ -390,14 +390,13 @@ pub(crate) struct Reference {
 }
 
 impl Call {
-    /// Returns a mismatch between what it passes and what a function takes, as the rest of a
-    /// sentence.
+    /// Returns a mismatch with what a function takes, as the rest of a sentence.
     pub(crate) fn mismatch(&self, params: &[Passed], returns: &[Passed]) -> Option<String> {
         let (given, takes) = (self.arguments.len(), params.len());
         if given != takes {
             return Some(format!("hands over {given} arguments, and it takes {takes}"));
         }
-        // // Results may be ignored.
+        // Results may be ignored.
         let (wanted, gives) = (self.returns.len(), returns.len());
         if wanted > gives {
             return Some(format!("wants {wanted} results, and it gives {gives}"));

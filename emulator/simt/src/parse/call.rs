@@ -42,7 +42,7 @@ impl<'s> Body<'_, 's> {
                 }
                 more = self.context.cursor.accept(b',')?;
             }
-            // // The name of a prototype or of a list of targets. Each call is checked when it is
+            // The name of a prototype or of a list of targets. Each call is checked when it is
             // executed.
             if more {
                 self.context.cursor.name()?;
@@ -78,12 +78,11 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// Returns the place of an argument in the frame. An argument in a register is stored there
-    /// first.
+    /// Returns the place of an argument in the frame, after storing it there from a register.
     fn argument(&mut self, atom: Atom<'s>) -> Result<Passed, String> {
         let (typed, slot) = match atom {
             Atom::Number(Number::Integer(value)) => {
-                // // Four bytes, since no type is visible here.
+                // Four bytes, since no type is visible here.
                 let slot = self.slots.constant(Constant::Word(value as u32))?;
                 (crate::parse::source::types::B32, slot)
             }
@@ -99,8 +98,7 @@ impl<'s> Body<'_, 's> {
         Ok(passed)
     }
 
-    /// Returns the place of a result in the frame. A result for a register is loaded from there
-    /// later.
+    /// Returns the place of a result in the frame, from which a register loads it later.
     fn returned(&mut self, atom: Atom<'s>) -> Result<Option<Passed>, String> {
         let Atom::Name(name) = atom else { return Err("a number is no result".to_string()) };
         if name == "_" {
@@ -193,7 +191,7 @@ impl<'s> Body<'_, 's> {
             return Err("it takes an index and the label of a list of labels".to_string());
         };
         let a = self.source(&index, U32)?;
-        // // A list can be used once, so that the code stays linear in the length of the source.
+        // A list can be used once, so that the code stays linear in the length of the source.
         let targets = self.lists.remove(list).ok_or_else(|| {
             format!("`{}` is no list of `.branchtargets` before it that is not used", show(list))
         })?;

@@ -111,7 +111,7 @@ fn read(cursor: &mut Cursor) -> Result<Vec<Declaration>, String> {
         let token = cursor.begin_any()?;
         match token.kind {
             Kind::End => return Ok(entries),
-            // // The body of a function, the value of a variable, or a section for debuggers.
+            // The body of a function, the value of a variable, or a section for debuggers.
             Kind::Mark(b'{') => cursor.skip_braces()?,
             Kind::Mark(b'}') => return Err("nothing is open that `}` closes".to_string()),
             Kind::Directive if token.text == ".entry" => {
@@ -146,7 +146,7 @@ pub(super) fn has_body(cursor: &mut Cursor) -> Result<bool, String> {
                 cursor.next()?;
                 return Ok(false);
             }
-            // // `.pragma` is the only directive here that ends with its own semicolon.
+            // `.pragma` is the only directive here that ends with its own semicolon.
             Kind::Mark(b';') => in_pragma = false,
             Kind::Directive => in_pragma = token.text == ".pragma",
             Kind::Number | Kind::Text | Kind::Word | Kind::Mark(b',') => {}

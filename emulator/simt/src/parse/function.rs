@@ -21,7 +21,7 @@ impl<'s> Context<'s> {
         let begin = self.cursor.clone();
         let (variables, unrounded) = (self.variables.len(), self.unrounded.len());
         let read = match self.signature() {
-            // // Declared before the body, since the function may call itself.
+            // Declared before the body, since the function may call itself.
             Ok(signature) => {
                 self.number_of(signature.name)?;
                 self.names.open()?;
@@ -38,7 +38,7 @@ impl<'s> Context<'s> {
                 (name, Ok(unit))
             }
             Err(message) => {
-                // // If its end is found, the error concerns only its callers.
+                // If its end is found, the error concerns only its callers.
                 let (name, end) = end_of_function(begin).ok_or_else(|| message.clone())?;
                 let (line, message) = self.cursor.error(message);
                 self.cursor = end;

@@ -68,7 +68,7 @@ impl<'s> Context<'s> {
                     self.globals.push(declared);
                 }
                 Err(reason) => {
-                    // // Skips the other variables of the same declaration.
+                    // Skips the other variables of the same declaration.
                     self.cursor = begin;
                     self.cursor.skip_past(b';').map_err(|_| reason.clone())?;
                     self.names.declare(name, Named::Refused(self.refused.len()))?;
@@ -115,7 +115,7 @@ impl<'s> Context<'s> {
             dimensions.push(elements);
         }
         if open {
-            // // The values determine the length. Until then it is as large as possible.
+            // The values determine the length. Until then it is as large as possible.
             dimensions[0] = u32::MAX;
         }
         let mut inner = dimensions.get(1..).unwrap_or_default().iter();

@@ -48,8 +48,7 @@ pub(super) struct Head {
 
 impl Head {
     /// Reads from the kernel's name to the end of the list of parameters, if it has one. Calls
-    /// `see` with the name and number of each parameter while errors are still reported at its
-    /// line.
+    /// `see` with each parameter while errors are still reported at its line.
     pub(super) fn read<'s>(
         cursor: &mut Cursor<'s>,
         mut see: impl FnMut(&'s str, usize, &Param) -> Result<(), String>,
@@ -91,14 +90,14 @@ impl Head {
                 }
             }
         }
-        // // The alignment of the pointer's target: a promise to the driver's compiler.
+        // The alignment of the pointer's target: a promise to the driver's compiler.
         cursor.alignment()?;
         let name = cursor.name()?;
-        // // Arrays of opaque types are not supported.
+        // Arrays of opaque types are not supported.
         let bytes =
             if element == 0 { Some(0) } else { cursor.size(element)?.filter(|&bytes| bytes > 0) };
         let bytes = bytes.ok_or("a parameter needs a size")?;
-        // // The alignment is at least the alignment of the type.
+        // The alignment is at least the alignment of the type.
         let align = align.max(element);
         let offset =
             if element == 0 { self.param_bytes } else { self.param_bytes.next_multiple_of(align) };
@@ -125,7 +124,7 @@ pub(super) fn read(name: &str, context: &mut Context) -> Result<Kernel, String> 
         match context.cursor.directive()? {
             "maxntid" => kernel.max_threads = Some(dimensions(context)?),
             "reqntid" => kernel.required_threads = Some(dimensions(context)?),
-            // // Hints for registers and blocks per multiprocessor do not change results.
+            // Hints for registers and blocks per multiprocessor do not change results.
             "minnctapersm" | "maxnctapersm" | "maxnreg" => {
                 context.cursor.count(u32::MAX)?;
             }

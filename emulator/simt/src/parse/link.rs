@@ -144,7 +144,7 @@ impl<'f> Linker<'f> {
         kernel.functions = functions;
         let begin = append(&mut kernel, &unit, &mut late)?;
         kernel.entry = begin.code;
-        // // The kernel's only frame is at address 0.
+        // The kernel's only frame is at address 0.
         kernel.calls[begin.calls..]
             .iter_mut()
             .for_each(|call| call.frame_bytes = unit.kernel.local_bytes.next_multiple_of(16));
@@ -172,7 +172,7 @@ impl<'f> Linker<'f> {
             match call.callee {
                 Callee::Function(number) => {
                     self.check(caller, site, number)?;
-                    // // System functions have no code.
+                    // System functions have no code.
                     callees.extend(self.functions[number as usize].unit.as_ref().map(|_| number));
                 }
                 Callee::Pointer => pointers = true,
@@ -232,8 +232,7 @@ impl<'f> Linker<'f> {
         }
     }
 
-    /// Computes the reached functions by Tarjan's strongly connected components (1972), which
-    /// yields them in the required order.
+    /// Finds strongly connected components in the required order (Tarjan, 1972).
     fn reached(&mut self, kernel: &Kernel) -> Result<Reached, ParseError> {
         #[derive(Clone, Copy)]
         struct Visit {
@@ -243,7 +242,7 @@ impl<'f> Linker<'f> {
         let mut reached = Reached::default();
         let mut visits: HashMap<u32, Visit> = HashMap::new();
         let mut stack: Vec<u32> = Vec::new();
-        // // For each function being visited: its callees, and the number of them visited so far.
+        // For each function being visited: its callees, and the number of them visited so far.
         let mut open = vec![(None, self.callees(kernel)?, 0)];
         while let Some((caller, callees, next)) = open.last_mut() {
             let caller = *caller;

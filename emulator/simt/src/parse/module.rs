@@ -234,7 +234,7 @@ impl Reader<'_> {
                 self.units.push((Arc::from(name), Ok(unit)));
             }
             Err(message) => {
-                // // The other kernels are usable only if the end of this one is found.
+                // The other kernels are usable only if the end of this one is found.
                 let end = end_of_kernel(begin).ok_or_else(|| message.clone())?;
                 let (line, message) = self.context.cursor.error(message);
                 self.units.push((Arc::from(name), Err(ParseError { line, message })));

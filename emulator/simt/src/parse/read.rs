@@ -108,15 +108,14 @@ impl<'c, 's> Body<'c, 's> {
             "const" => self.context.device_variables(VariableSpace::Const, false),
             "param" => self.context.variables(VariableSpace::Param, false),
             "branchtargets" => self.targets(),
-            // // The arguments of a call are checked when it is executed.
+            // The arguments of a call are checked when it is executed.
             "callprototype" | "calltargets" => self.context.cursor.skip_past(b';'),
             other => Err(format!("`.{other}` is not supported in a kernel's body")),
         }
     }
 
-    /// Reads `.loc 1 8 48, function_name $L__info_string0, inlined_at 1 10 116`, on one line and
-    /// without a semicolon. The part after the first three numbers is the place where the function
-    /// was inlined.
+    /// Reads `.loc 1 8 48, function_name $L__info_string0, inlined_at 1 10 116`, which has no
+    /// semicolon. After the first three numbers comes the place where the function was inlined.
     fn location(&mut self) -> Result<(), String> {
         let cursor = &mut self.context.cursor;
         let first = cursor.peek()?.line;
@@ -140,7 +139,7 @@ impl<'c, 's> Body<'c, 's> {
                 cursor.count(u32::MAX)?;
             }
         }
-        // // Line 0 marks code of the compiler, which has no line.
+        // Line 0 marks code of the compiler, which has no line.
         let file = self.context.file(file, first)?;
         self.source = (line > 0).then_some((file, line));
         Ok(())
@@ -183,7 +182,7 @@ impl<'c, 's> Body<'c, 's> {
             return self.switch(guard, statement, token.line);
         }
         let op = match *statement.parts {
-            // // `call` has a separate syntax for its operands.
+            // `call` has a separate syntax for its operands.
             ["call"] | ["call", "uni"] => self.call()?,
             _ => {
                 check_opcode(&statement.parts)?;

@@ -44,7 +44,7 @@ pub(super) fn reuse(kernel: &mut Kernel) {
     }
     let Some(spans) = spans(&kernel.code, all, index) else { return };
 
-    // // Constants come first, since they are live throughout.
+    // Constants come first, since they are live throughout.
     let mut order: Vec<usize> = (0..all).filter(|&i| constant[i] || spans[i].is_some()).collect();
     let begin = |i: usize| if constant[i] { None } else { spans[i].map(|(first, _)| first) };
     order.sort_by_key(|&i| begin(i));
@@ -89,7 +89,7 @@ pub(super) fn note_live(kernel: &mut Kernel) {
     let end = kernel.code.len() as u32;
     for register in &mut kernel.registers {
         register.live = match &spans {
-            // // From the instruction after the first write to the last read.
+            // From the instruction after the first write to the last read.
             Some(spans) => spans[index(register.bank, register.slot)]
                 .map_or(0..0, |(first, last)| first.div_ceil(2) as u32..(last / 2 + 1) as u32),
             None => 0..end,
@@ -121,7 +121,7 @@ fn spans(
         instruction.each_slot(&mut |role, bank, slot| visit(role, index(bank, *slot)));
     };
 
-    // // Registers that a block may read before it writes them.
+    // Registers that a block may read before it writes them.
     let mut number = vec![WITHIN_BLOCKS; registers];
     let mut exposed: Vec<(usize, usize)> = Vec::new();
     let mut written_in = vec![usize::MAX; registers];
@@ -137,7 +137,7 @@ fn spans(
                     exposed.push((block, number[register] as usize));
                 }
             });
-            // // A write with a guard is not certain.
+            // A write with a guard is not certain.
             if instruction.guard.is_none() {
                 visit(at, &mut |role, register| {
                     if role == Role::Writes {
@@ -167,7 +167,7 @@ fn spans(
         }
     }
 
-    // // A register is live at the end of a block if it is live at the beginning of a successor.
+    // A register is live at the end of a block if it is live at the beginning of a successor.
     let after = |live: &[u64], block: &Block, word: usize| {
         block.next.iter().flatten().fold(0, |all, next| all | live[next * words + word])
     };
@@ -252,8 +252,7 @@ mod tests {
     use super::*;
     use crate::parse::Module;
 
-    /// Parses these statements as a kernel; returns it with its numbers of words, longs and
-    /// predicates.
+    /// Parses a kernel; returns it with its numbers of words, longs and predicates.
     fn kernel(statements: &str) -> (Kernel, [u32; 3]) {
         let source = format!(
             ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry kernel(.param .u64 a)\n{{\n\
@@ -270,7 +269,7 @@ mod tests {
         let adds: String =
             (1..50).map(|i| format!("add.u32 %r{}, %r{i}, %r{i};\n", i + 1)).collect();
         let store = "ld.param.u64 %rd1, [a]; st.global.u32 [%rd1], %r50;";
-        // // One slot besides the constant.
+        // One slot besides the constant.
         assert_eq!(kernel(&format!("mov.u32 %r1, 7;\n{adds}{store}")).1, [2, 1, 0]);
     }
 
@@ -291,13 +290,12 @@ mod tests {
         let ops: Vec<Op> = kernel.code.iter().map(|instruction| instruction.op).collect();
         let Op::Binary { d: sum, a: kept, b: too, .. } = ops[2] else { panic!() };
         let Op::Binary { d: last, .. } = ops[3] else { panic!() };
-        // // %tid and the constants 5 and 0; then %r1 and %r2, and one slot for both sums.
+        // %tid and the constants 5 and 0; then %r1 and %r2, and one slot for both sums.
         assert_eq!((counts, sum), ([6, 1, 1], last));
         assert!(kept != too && sum != kept && sum != too);
     }
 
-    /// A register that may be read first reads zero; lanes that do not write a register preserve
-    /// it.
+    /// A register read before it is written is zero; lanes that do not write preserve it.
     #[test]
     fn what_may_be_read_first_shares_with_nothing_before() {
         let (kernel, counts) = kernel(

@@ -37,10 +37,10 @@ fn convert(to: Type, from: Type, d: u16, a: u16) -> Op {
 #[test]
 fn conversions_in_wider_registers() {
     assert_eq!(ops("cvt.s64.s32 %rd1, %r1;"), [convert(Type::S64, Type::S32, 0, 0)]);
-    // // The lower word of a 64-bit register, in a separate slot.
+    // The lower word of a 64-bit register, in a separate slot.
     let low = Op::Unpack32 { d: [Some(0), None], a: 0 };
     assert_eq!(ops("cvt.s64.s32 %rd1, %rd2;"), [low, convert(Type::S64, Type::S32, 1, 0)]);
-    // // A 32-bit register gets the sign, a 16-bit register the plain bits.
+    // A 32-bit register gets the sign, a 16-bit register the plain bits.
     let extended = [convert(Type::S8, Type::S32, 1, 0), convert(Type::S32, Type::S8, 1, 1)];
     assert_eq!(ops("cvt.s8.s32 %r1, %r2;"), extended);
     assert_eq!(ops("cvt.s8.s32 %rs1, %r2;"), [convert(Type::S8, Type::S32, 1, 0)]);
@@ -108,7 +108,7 @@ fn variables_lie_one_behind_the_other() {
         "mov.u32 %r1, dynamic; mov.u64 %rd1, dynamic+4; ld.shared.u32 %r2, [second+0]; \
          mov.u64 %rd2, first; st.shared.u32 [dynamic+8], 5;",
     );
-    // // `second` is used first; `first` needs an alignment of 8 bytes, `dynamic` of 32.
+    // `second` is used first; `first` needs an alignment of 8 bytes, `dynamic` of 32.
     assert_eq!((kernel.static_shared, kernel.dynamic_shared), (20, 32));
     let expected = [
         Preset::Word { slot: 1, value: 32 },
@@ -169,7 +169,7 @@ fn operations_are_small() {
 #[test]
 fn every_opcode_of_the_table_has_a_family() {
     let opcodes = crate::instructions().iter().flat_map(|(_, opcodes)| *opcodes);
-    // // The operands of these two have a separate syntax.
+    // The operands of these two have a separate syntax.
     for opcode in opcodes.filter(|opcode| !["brx", "call"].contains(opcode)) {
         assert!(super::decode::check_opcode(&[opcode]).is_ok(), "{opcode}");
     }

@@ -137,8 +137,7 @@ impl<'a> Account<'a> {
         Ok(())
     }
 
-    /// Makes space for one more element. The old allocation still counts, as it exists during the
-    /// copy.
+    /// Makes space for one more element. The old allocation counts on, as during its copy.
     #[inline(always)]
     pub(crate) fn room<T>(&mut self, vec: &mut Vec<T>, what: &str) -> Result<()> {
         if vec.len() < vec.capacity() {
@@ -179,8 +178,8 @@ impl<'a> Account<'a> {
     fn grow<K: Eq + Hash, V>(&mut self, map: &mut HashMap<K, V>, what: &str) -> Result<()> {
         let more = map.len().max(64);
         let entries = map.len().saturating_add(more) as u64;
-        // // One place in eight stays empty, the number of places is a power of two, and each place
-        // takes one // byte of metadata.
+        // One place in eight stays empty, the number of places is a power of two, and each place
+        // takes one byte of metadata.
         let places = (entries.saturating_mul(8) / 7).checked_next_power_of_two();
         let bytes = bytes_of::<(K, V)>(1) + 1;
         self.take(places.map_or(u64::MAX, |places| places.saturating_mul(bytes)), what)?;

@@ -10,8 +10,7 @@ use crate::isa::{Access, Class, Kernel, Place};
 /// Counts of what the warps of a launch executed. Counters of ranges of blocks add up (`+=`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Instructions, counted once for each warp. A divergent warp counts an instruction once for
-    /// each path.
+    /// Instructions, counted once for each warp, and once for each path of a divergent warp.
     pub instructions: u64,
     /// Instructions, counted once for each lane that executed them.
     pub thread_instructions: u64,
@@ -56,8 +55,7 @@ pub struct Site {
     pub access: Access,
     /// The number of times that a warp executed it with at least one lane.
     pub requests: u64,
-    /// Global memory: the number of 32-byte sectors that the requests touched, counted for each
-    /// request.
+    /// Global memory: the number of 32-byte sectors touched, counted for each request.
     pub sectors: u64,
     /// Shared memory: the number of passes over its 32 banks that the requests took.
     pub wavefronts: u64,
@@ -68,8 +66,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// Returns the 32-byte sectors per request: 4 for a coalesced `f32` in every lane, 32 if no two
-    /// lanes share a sector.
+    /// Returns the 32-byte sectors per request: 4 for a coalesced `f32`, 32 if none is shared.
     pub fn sectors_per_request(&self) -> f64 {
         if self.requests == 0 { 0.0 } else { self.sectors as f64 / self.requests as f64 }
     }
@@ -112,7 +109,7 @@ impl AddAssign<&Counters> for Counters {
         }
         for (number, site) in other.sites.iter().enumerate() {
             let same = |mine: &Site| mine.line == site.line && mine.opcode == site.opcode;
-            // // Counters of one kernel have the same sites in the same order.
+            // Counters of one kernel have the same sites in the same order.
             let there = match self.sites.get(number) {
                 Some(mine) if same(mine) => Some(number),
                 _ => self.sites.iter().position(same),
@@ -154,8 +151,8 @@ impl Executed {
     #[inline(always)]
     pub(crate) fn by(&mut self, mask: u32) {
         self.times += 1;
-        // // Most masks are full, and counting bits takes a dozen operations where the processor's
-        // own // instruction is not enabled.
+        // Most masks are full, and counting bits takes a dozen operations where the processor's own
+        // instruction is not enabled.
         self.lanes += u64::from(if mask == u32::MAX { 32 } else { mask.count_ones() });
     }
 }
@@ -197,8 +194,8 @@ impl Tally {
 
     /// Returns the public form.
     pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
-        // // Neither a part of the next instruction counts, nor the instructions that a branch by
-        // an index // becomes after its first.
+        // Neither a part of the next instruction counts, nor the instructions that a branch by an
+        // index becomes after its first.
         let is_switch = |pc: usize| kernel.opcodes[pc].starts_with("brx");
         let goes_on = |pc: usize| {
             let before = pc.checked_sub(1).filter(|&before| is_switch(before) && is_switch(pc));

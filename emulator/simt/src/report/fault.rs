@@ -3,8 +3,7 @@
 use super::finding::{Report, ReportKind};
 use crate::isa::Kernel;
 
-/// A finding without its place. If `lanes` is 0, it concerns all lanes that execute the
-/// instruction.
+/// A finding without its place; `lanes` 0 means all lanes that execute the instruction.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: ReportKind,
@@ -12,8 +11,7 @@ pub(crate) struct Fault {
     pub(crate) message: String,
 }
 
-/// The result of an instruction. The fault is boxed because results are returned by value, nearly
-/// always without one.
+/// The result of an instruction, with a boxed fault because nearly all results have none.
 pub(crate) type Result<T> = std::result::Result<T, Box<Fault>>;
 
 /// Returns a fault of the given lanes as an error.

@@ -43,8 +43,7 @@ pub enum What {
         before: [u32; 32],
         /// The value that each lane received.
         after: [u32; 32],
-        /// The lane that each value comes from; a lane's own number if the shuffle had no source
-        /// for it.
+        /// The lane that each value comes from; the lane itself if the shuffle had no source.
         sources: [u8; 32],
     },
     /// The warp arrived at a barrier of its block.

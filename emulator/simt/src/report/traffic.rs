@@ -28,7 +28,7 @@ pub(crate) fn sectors_apart(addresses: &[u64; 32], stride: u64) -> u64 {
 pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     let far = addresses.iter().fold(0, |far, address| far | (address ^ addresses[0]));
     if mask == u32::MAX && far >> 36 == 0 {
-        // // Full warps with addresses near each other, mostly in order: a loop that vectorizes.
+        // Full warps with addresses near each other, mostly in order: a loop that vectorizes.
         let sector: [i32; 32] = addresses.map(|address| (address >> 5) as i32 & i32::MAX);
         let (mut changes, mut falls) = (0, 0);
         for i in 1..32 {
@@ -43,7 +43,7 @@ pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     let mut used = 0;
     for lane in lanes(mask) {
         let sector = addresses[lane] >> 5;
-        // // Neighbouring lanes mostly share a sector, or their sectors are in order.
+        // Neighbouring lanes mostly share a sector, or their sectors are in order.
         if used == 0 || all[used - 1] != sector {
             all[used] = sector;
             used += 1;
@@ -59,8 +59,7 @@ pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
 /// accesses of 16 bytes for a quarter. Lanes that read the same word share it.
 pub fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
     let words = (bytes / 4).max(1) as u64;
-    // // Almost always, addresses are adjacent or equal, or one lane is alone. Then nothing
-    // conflicts.
+    // Adjacent or equal addresses, or a single lane, never conflict.
     if let Some(stride) = stride(addresses, mask)
         && (stride == 0 || stride == u64::from(bytes.max(4)))
     {

@@ -1,5 +1,4 @@
-//! Global memory: buffers of words that all blocks share, each with a shadow that records its
-//! accesses.
+//! Global memory: buffers of words, each with a shadow that records its accesses.
 //!
 //! An address consists of a buffer's number and an offset, so an access past the end of a buffer
 //! does not reach another buffer. Freed numbers are used again late, so that a stale address is
@@ -281,8 +280,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Returns the page, allocated if needed, and true if this call allocated it; `None` beyond the
-    /// limit.
+    /// Returns the page, and true if this call allocated it; `None` beyond the limit.
     pub(crate) fn touch<'b>(
         &self,
         buffer: &'b Buffer,
@@ -298,7 +296,7 @@ impl Memory {
         }
         let made = new_page(buffer.contents).is_some_and(|words| cell.set(words).is_ok());
         if !made {
-            // // The host has no more memory, or another core was faster and its page counts.
+            // The host has no more memory, or another core was faster and its page counts.
             self.resident.fetch_sub(PAGE_BYTES, Relaxed);
         }
         cell.get().map(|words| (&**words, made))
@@ -317,7 +315,7 @@ impl Memory {
         let blocks = u32::try_from(blocks).map_or(TAGS - 1, |blocks| blocks.min(TAGS - 1));
         let mut first = self.next_tag.load(Relaxed);
         if first + blocks > TAGS {
-            // // All tags are used up, so forget which block did what.
+            // All tags are used up, so forget which block did what.
             for slot in &table.slots {
                 let Slot::Live(buffer) = slot else { continue };
                 for word in
@@ -381,7 +379,7 @@ mod tests {
     fn more_blocks_than_a_number_of_32_bits_take_all_tags() {
         let memory = Memory::new(1000);
         assert_eq!(memory.reserve_tags(2), 1);
-        // // Too few tags are left, so they begin again; this launch then uses all of them.
+        // Too few tags are left, so they begin again; this launch then uses all of them.
         assert_eq!(memory.reserve_tags(1 << 32), 1);
         assert_eq!(memory.reserve_tags(2), 1);
         assert_eq!(memory.reserve_tags(2), 3);

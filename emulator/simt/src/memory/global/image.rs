@@ -39,8 +39,7 @@ impl Memory {
         Image(pages)
     }
 
-    /// Restores an image. Pages that were first touched later get the initial contents of their
-    /// buffer.
+    /// Restores an image. Pages touched later get the initial contents of their buffer.
     pub(crate) fn restore(&self, slots: &[Slot], image: &Image) {
         let mut rest = image.0.iter().peekable();
         each_page(slots, |slot, buffer, number, words| {

@@ -1,6 +1,6 @@
-//! What launches on a memory save for later ones: blocks that have run, module variables and
-//! workspaces. Blocks are saved because a new allocation of registers, shared memory and its shadow
-//! takes longer than many kernels run.
+//! The data that launches on a memory save for later ones: blocks that have run, module variables
+//! and workspaces. Blocks are saved because a new allocation of registers, shared memory and its
+//! shadow takes longer than many kernels run.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -25,7 +25,7 @@ use crate::report::bytes_of;
 pub(crate) fn host_bytes(variables: &[Declared]) -> u64 {
     let of = |variable: &Declared| {
         let pieces = variable.pieces.iter().map(|piece| (piece.offset, piece.bytes.len()));
-        // // Addresses may be between the pieces: a page with both counts twice.
+        // Addresses may be between the pieces: a page with both counts twice.
         pages(pieces) + pages(variable.addresses.iter().map(|one| (one.offset, 8)))
     };
     variables.iter().map(of).sum::<u64>().saturating_mul(bytes_of::<Word>(PAGE_WORDS as u64))
@@ -57,7 +57,7 @@ impl Memory {
         if let Some(place) = placed.iter().find(|place| Arc::ptr_eq(&place.variables, variables)) {
             return Ok(place.addresses.clone());
         }
-        // // Free the variables of modules that no longer exist and have no kernel left.
+        // Free the variables of modules that no longer exist and have no kernel left.
         for gone in placed.extract_if(.., |place| Arc::strong_count(&place.variables) == 1) {
             gone.addresses.iter().try_for_each(|&address| self.free(address))?;
         }
@@ -205,13 +205,12 @@ impl Memory {
     }
 }
 
-/// Returns the rest of a sentence with the number of blocks that wait at the barrier of a
-/// workspace, if some but not all wait.
+/// Returns the number of blocks at a workspace's barrier, as a clause, if some are missing.
 pub(crate) fn arrived(memory: &Memory, workspace: u64, blocks: u64) -> Option<String> {
     let mut word = [0; 4];
     memory.read(workspace.checked_add(BARRIER)?, &mut word).ok()?;
     let count = u64::from(u32::from_le_bytes(word) & 0x7fff_ffff);
-    // // With block 0, the sum is less than 2^31 by the number of blocks that are missing.
+    // With block 0, the sum is less than 2^31 by the number of blocks that are missing.
     let lack = (1 << 31) - count;
     let come = if lack < blocks { blocks - lack } else { count };
     (workspace != 0 && come > 0 && come < blocks).then(|| {

@@ -65,8 +65,7 @@ impl Tags {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wrong {
     Unwritten,
-    /// Another block of the launch accessed the word. `block` is its number in the grid, or `None`
-    /// if several blocks did.
+    /// Another block of the launch accessed the word; `None` if several blocks did.
     OtherBlock {
         block: Option<u32>,
         wrote: bool,
@@ -79,8 +78,7 @@ impl Word {
         Word { data: AtomicU32::new(0), state: AtomicU32::new(KNOWN) }
     }
 
-    /// Reads the word for a block on the fast path; `None` if a check or a change of the state is
-    /// needed beyond marking it as read.
+    /// Reads the word for a block on the fast path; `None` if that is not certainly right.
     #[inline(always)]
     pub(crate) fn read_plainly(&self, tags: &Tags) -> Option<u32> {
         let state = self.state.load(Relaxed);

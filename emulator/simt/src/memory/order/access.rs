@@ -10,7 +10,7 @@ pub(crate) type Unit = usize;
 /// An mbarrier, by its block and its offset in shared memory.
 pub(crate) type Mbarrier = (u64, u32);
 
-/// What a warp has seen.
+/// The time and the knowledge of a warp.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Warp {
     /// The number of its present step.
@@ -19,7 +19,7 @@ pub(super) struct Warp {
     pub(super) clock: Clock,
     /// Its clock at its last fence, with its own step: what a relaxed store publishes.
     pub(super) fenced: Clock,
-    /// What its relaxed loads have read. The next fence takes it over.
+    /// The clocks that its relaxed loads have read. The next fence takes them over.
     pub(super) seen: Clock,
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Hands {
     pub(crate) leaves: Option<Leaves>,
 }
 
-/// When the reader takes over what was published.
+/// The time at which the reader takes over what was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     /// At once: the access acquires.
@@ -75,12 +75,12 @@ pub(crate) enum Takes {
     AtFence,
 }
 
-/// What the writer publishes.
+/// The part of its clock that the writer publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaves {
     /// All that it has done and seen: the access releases.
     Whole,
-    /// What it had done and seen at its last fence.
+    /// The clock at its last fence: all that it had done and seen then.
     Fenced,
 }
 

@@ -19,8 +19,7 @@ const TIMES: usize = 32;
 /// Parts of an inner node.
 const PARTS: usize = 16;
 
-/// For each warp, the last of its steps that has been seen. Most warps have no entry, which means
-/// 0.
+/// For each warp, the last of its steps that has been seen; 0 without an entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clock(Option<Rc<Node>>);
 
@@ -59,7 +58,7 @@ impl Drop for Counted {
     }
 }
 
-/// What the clocks of a launch have in common: the height of the trees and the number of nodes.
+/// The common state of a launch's clocks: the height of the trees and the number of nodes.
 #[derive(Debug, Clone)]
 pub(super) struct Clocks {
     /// Levels above the leaves.
@@ -147,15 +146,14 @@ impl Clocks {
         self.settle(account)
     }
 
-    /// Takes bytes from the account for nodes beyond the largest number so far, and some in
-    /// advance.
+    /// Takes bytes for nodes beyond the largest number so far, and some in advance.
     fn settle(&mut self, account: &mut Account<'_>) -> Result<()> {
         let more = self.nodes.get().saturating_sub(self.taken);
         if more == 0 {
             return Ok(());
         }
         let more = more.max(self.taken / 4).max(8);
-        // // The reference counts are stored beside each node.
+        // The reference counts are stored beside each node.
         account.take((bytes_of::<Node>(1) + 16).saturating_mul(more), CLOCKS)?;
         self.taken += more;
         Ok(())

@@ -216,7 +216,7 @@ impl History {
             None => {}
         }
         if access.writes {
-            // // The warp's synchronising access does not hide its plain one.
+            // The warp's synchronising access does not hide its plain one.
             let remains = |before: &Step| access.sync && !before.sync && before.unit == step.unit;
             if !self.write.as_ref().is_some_and(remains) {
                 self.write = Some(step);

@@ -120,7 +120,7 @@ fn it_finds_what_the_simplest_order_finds() {
     };
     let (mut races, mut longest) = (0, 0);
     for run in 0..3000 {
-        // // Blocks have three warps. In a large launch, the active warps have numbers far apart.
+        // Blocks have three warps. In a large launch, the active warps have numbers far apart.
         let units = match run % 16 {
             0 => 600,
             1..4 => 36,

@@ -14,10 +14,9 @@ use crate::report::{bytes_of, lanes as each};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Words {
-    /// What is published at each word, by the word's number.
+    /// The clock published at each word, by the word's number.
     left: BTreeMap<u32, Arc<Clock>>,
-    /// By thread: what it had done and seen at its last fence. Empty in a block that has passed no
-    /// fence.
+    /// By thread: its knowledge at its last fence. Empty in a block that has passed no fence.
     fenced: Vec<Option<Told>>,
     /// By warp: what its relaxed accesses have read. The next fence takes it over.
     seen: Vec<Option<Arc<Clock>>>,
@@ -25,7 +24,7 @@ pub(super) struct Words {
     paid: (usize, bool),
 }
 
-/// What a thread has done and seen: by lane of its own warp, and a clock for all other threads.
+/// The knowledge of a thread: about its own warp by lane, and a clock for all other threads.
 #[derive(Debug, Clone)]
 struct Told {
     own: [u32; 32],
@@ -65,7 +64,7 @@ impl Known {
 
     /// Joins a clock into what each lane of a warp knows.
     fn learn(&mut self, warp: usize, clock: &Arc<Clock>) {
-        // // Most lanes know the same and share one allocation.
+        // Most lanes know the same and share one allocation.
         let mut last: Option<[Arc<Clock>; 2]> = None;
         for mine in &mut self.clocks[32 * warp..][..32] {
             let after = match &last {
@@ -154,7 +153,7 @@ impl Shared {
         if std::mem::replace(&mut self.handed.paid.1, true) {
             return 0;
         }
-        // // A fence saves what each thread knew then, and what each warp has read.
+        // A fence saves what each thread knew then, and what each warp has read.
         let threads = 32 * warps as u64;
         threads * (bytes_of::<Option<Told>>(1) + clock_bytes(warps as u32))
             + warps as u64 * (bytes_of::<Option<Arc<Clock>>>(1) + clock_bytes(warps as u32))

@@ -38,15 +38,13 @@ pub(crate) struct Mbarrier {
     /// Bytes of bulk copies that are expected and have not arrived. Negative if copies have arrived
     /// before they were expected.
     pub(crate) bytes: i64,
-    /// The copies that have arrived in this phase: address, bytes, and the thread that started
-    /// each.
+    /// The copies that have arrived in this phase: offset, bytes and thread of each.
     copies: Vec<(u32, u32, Actor)>,
     /// The copies of the phase before, until a thread finds that phase over.
     came: Vec<(u32, u32, Actor)>,
     /// The number of copies whose memory on the host is paid for.
     asked: usize,
-    /// What the threads that arrived in this phase have seen; `before` is the same for the phase
-    /// before.
+    /// The clock of the threads that arrived in this phase, and of the phase before.
     arrived: Clock,
     before: Arc<Clock>,
 }
@@ -92,8 +90,7 @@ pub(crate) enum Wrong {
         count: u32,
         pending: u32,
     },
-    /// The parity is neither 0 nor 1, or the state is not that of the present or the previous
-    /// phase.
+    /// The parity is neither 0 nor 1, or the state is of neither the present nor the last phase.
     Phase,
 }
 
@@ -116,7 +113,7 @@ pub(super) struct Mbarriers {
 
 /// Returns the bytes of the host that an mbarrier takes.
 pub(crate) fn host_bytes(warps: u32) -> u64 {
-    // // The mbarrier and its entry in the tree, whose nodes are at worst half full.
+    // The mbarrier and its entry in the tree, whose nodes are at worst half full.
     2 * bytes_of::<(u32, Mbarrier)>(1) + 2 * clock_bytes(warps)
 }
 
@@ -125,8 +122,7 @@ pub(super) fn clock_bytes(warps: u32) -> u64 {
 }
 
 impl Mbarriers {
-    /// Returns the bytes of the host for a block of `cells` cells, without the mbarriers
-    /// themselves.
+    /// Returns the bytes of the host for a block of `cells` cells, without its mbarriers.
     pub(super) fn host_bytes(cells: u64, warps: u32) -> u64 {
         let threads = u64::from(warps) * 32;
         let reads = bytes_of::<Mark>(cells.saturating_mul(warps.into()));
@@ -288,9 +284,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Checks an operation of this thread on the mbarrier at an aligned offset in bounds.
-    /// Operations on an mbarrier do not race with each other, but they do race with its
-    /// initialisation and its end.
+    /// Checks an operation on the mbarrier at an aligned offset in bounds. Operations on an
+    /// mbarrier do not race with each other, but with its initialisation and its end.
     fn mbarrier(&mut self, offset: u32, actor: Actor) -> Result<(), Fault> {
         let actor = Actor { sync: true, ..actor };
         for index in self.range(offset, 8) {
@@ -347,8 +342,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Executes `mbarrier.arrive` for `count` arrivals. Returns the state before, and true if the
-    /// phase is over.
+    /// Executes `mbarrier.arrive`. Returns the state before, and true if the phase is over.
     pub(crate) fn arrive_at(
         &mut self,
         offset: u32,
@@ -378,9 +372,8 @@ impl Shared {
         }
     }
 
-    /// Executes `mbarrier.expect_tx`, with an arrival if `arrives`. Without bytes, the clock of the
-    /// phase takes over what the thread has done. Returns the state before, and true if the phase
-    /// is over.
+    /// Executes `mbarrier.expect_tx`, and an arrival if `arrives`. Without bytes, the phase takes
+    /// over what the thread has done. Returns the state before, and true if the phase is over.
     pub(crate) fn expect_at(
         &mut self,
         offset: u32,
@@ -460,7 +453,7 @@ impl Shared {
         let came = if over { std::mem::take(&mut barrier.came) } else { Vec::new() };
         if over {
             let (thread, clocks) = (usize::from(actor.thread), &mut self.known.clocks);
-            // // Most lanes know the same and share one allocation.
+            // Most lanes know the same and share one allocation.
             let neighbour = thread.checked_sub(1).filter(|_| !thread.is_multiple_of(32));
             let shared = neighbour.filter(|&other| {
                 let [all, mine, before] = [&clocks[other], &clocks[thread], &barrier.before]

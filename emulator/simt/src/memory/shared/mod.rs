@@ -15,9 +15,9 @@
 //! ([`Seen`]). Only in kernels with mbarriers, named barriers or synchronising accesses, each
 //! thread has a vector clock ([`Known`]).
 //!
-//! One mark cannot name several readers. A cell that several lanes or several warps have read says
-//! only that; a write after such reads must come after all of them. Kernels with vector clocks keep
-//! one read for each warp beside the cell (`mbarrier`).
+//! One mark cannot name several readers. A cell that several lanes or several warps have read
+//! records only this fact; a write after such reads must come after all of them. Kernels with
+//! vector clocks keep one read for each warp beside the cell (`mbarrier`).
 //!
 //! Blocks reuse the memory of earlier blocks without clearing it: each cell has a generation, and a
 //! cell of another generation counts as never accessed. Tested by `cases/races.ptx`,
@@ -73,7 +73,7 @@ pub(crate) struct Shared {
     origins: BTreeMap<usize, Arc<FirstRead>>,
 }
 
-/// What threads know of each other beyond the barriers of the whole block.
+/// The knowledge of threads about each other, beyond the barriers of the whole block.
 #[derive(Debug, Clone, Default)]
 struct Known {
     /// By warp; see [`Seen`].
@@ -83,8 +83,8 @@ struct Known {
     clocks: Vec<Arc<Clock>>,
 }
 
-/// What the lanes of a warp have seen of each other. Entry `[a][b]` is the number of barriers that
-/// the warp had passed when lane `a` last knew all that lane `b` had done before. A warp has a
+/// The knowledge of the lanes of a warp about each other. Entry `[a][b]` is the number of barriers
+/// that the warp had passed when lane `a` last knew all that lane `b` had done before. A warp has a
 /// matrix only if a part of it has passed a barrier alone since the last barrier of the whole warp.
 type Seen = [[u32; 32]; 32];
 
@@ -257,9 +257,8 @@ impl Shared {
         self.handed = handed::Words::default();
     }
 
-    /// Prepares the memory for a block that needs `bytes` bytes and whose smallest access is `1 <<
-    /// grain` bytes. `mbarriers` is the block's number of warps if threads need vector clocks, else
-    /// 0.
+    /// Prepares the memory for a block of `bytes` bytes, with cells of `1 << grain` bytes.
+    /// `mbarriers` is the block's number of warps if threads need vector clocks, else 0.
     pub(crate) fn reset(&mut self, bytes: u32, grain: u32, mbarriers: u32) -> fault::Result<()> {
         self.grain = grain;
         let (words, what) = (bytes.div_ceil(4) as usize, "shared memory");
@@ -328,8 +327,7 @@ impl Shared {
         seen[warp].get_or_insert_with(|| Box::new([[passed; 32]; 32]))
     }
 
-    /// Returns the words of the first `bytes` bytes, with `None` for words that nothing has
-    /// written.
+    /// Returns the words of the first `bytes` bytes; `None` for words not written.
     pub(crate) fn cells_of_words(&self, bytes: u32) -> Vec<Option<u32>> {
         let cells = 1 << (2 - self.grain);
         let written = |cell: &Cell| {
@@ -341,8 +339,7 @@ impl Shared {
         words.map(|(&word, cells)| cells.iter().any(written).then_some(word)).collect()
     }
 
-    /// Reads `W` words at an aligned offset in bounds, or `bytes` bytes if they are less than a
-    /// word.
+    /// Reads `W` words at an aligned offset in bounds, or `bytes` bytes of one word.
     #[inline(always)]
     pub(crate) fn read<const W: usize>(
         &mut self,
@@ -355,7 +352,7 @@ impl Shared {
             return Ok(self.peek(offset, bytes));
         }
         if self.grain == 2 {
-            // // One cell for each word, as in kernels that access nothing smaller.
+            // One cell for each word, as in kernels that access nothing smaller.
             let first = (offset / 4) as usize;
             for cell in &mut self.cells[first..first + W] {
                 cell.of(self.generation).read(actor, &self.known)?;
@@ -397,8 +394,8 @@ impl Shared {
         if !cells.iter().all(is_before) {
             return None;
         }
-        // // The second lane turns the mark from one reader into several. The other lanes change
-        // only which // reader was last.
+        // The second lane turns the mark from one reader into several. The other lanes change only
+        // which reader was last.
         let second = Actor { thread: first.thread + 1, ..first };
         for cell in cells {
             cell.note_read(first, known);
@@ -444,8 +441,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Replaces the value of a place by the second result of `new` in one step. Returns the first
-    /// result.
+    /// Replaces a value by the second result of `new` in one step. Returns the first result.
     pub(crate) fn update<const W: usize>(
         &mut self,
         offset: u32,
@@ -562,8 +558,7 @@ fn part(bytes: u32) -> u32 {
 }
 
 impl Cell {
-    /// Returns the cell for a generation; a cell of another generation becomes a cell without
-    /// accesses.
+    /// Returns the cell, which is reset if it is of another generation.
     #[inline(always)]
     fn of(&mut self, generation: u64) -> &mut Cell {
         if self.generation != generation {
@@ -616,7 +611,7 @@ impl Cell {
         let before = self.writer;
         before.is_free()?;
         if before.conflicts(now, known) {
-            // // If lanes of one instruction write the same value, the result is certain.
+            // If lanes of one instruction write the same value, the result is certain.
             let together = before.pc == now.pc && before.thread / 32 == now.thread / 32;
             if !(together && same_value()) {
                 return Err(before.race(now, true));
@@ -625,8 +620,8 @@ impl Cell {
         if self.reader.conflicts(now, known) {
             return Err(self.reader.race(now, false));
         }
-        // // A thread's atomic access does not hide its plain access: other threads are still not
-        // ordered // after the plain one.
+        // A thread's atomic access does not hide its plain access: other threads are still not
+        // ordered after the plain one.
         let remains = |mark: Mark| {
             let Mark { epoch, warp_epoch, thread, .. } = mark;
             now.sync

@@ -30,12 +30,10 @@ pub(super) struct Barriers {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Barrier {
-    /// The number of threads that it opens for; `come` counts the threads of whole warps that
-    /// arrived.
+    /// The number of threads expected, and of the threads that arrived in whole warps.
     pub(crate) expected: u32,
     pub(crate) come: u32,
-    /// True if the instruction names no number of threads. Then threads that exited are not waited
-    /// for.
+    /// True if no number of threads is named. Then exited threads count as arrived.
     every: bool,
     /// The number of times that it has opened.
     pub(crate) phase: u32,
@@ -101,7 +99,7 @@ impl Barrier {
         }
         let arrived = Arc::new(self.arrived.clone());
         for (warp, waiting) in self.waiting.iter_mut().enumerate() {
-            // // Most lanes know the same and share one allocation.
+            // Most lanes know the same and share one allocation.
             let mut last: Option<[Arc<Clock>; 2]> = None;
             for lane in each(*waiting) {
                 let clock = &mut known.clocks[32 * warp + lane];
@@ -162,7 +160,7 @@ impl Shared {
             opens = barrier.open(&mut self.known, 0);
         }
         self.named.opened |= opens;
-        // // What the lanes do from now on comes after what they have published.
+        // What the lanes do from now on comes after what they have published.
         self.part(first.thread as u32 / 32, first.warp_epoch);
         Ok(opens)
     }

@@ -32,7 +32,7 @@ pub(crate) fn texel(
             AddressMode::Mirror if (whole % 2.0).abs() == 1.0 => {
                 n - 1.0 - lies_in(part - whole * parts)
             }
-            // // Infinity leaves a NaN, which becomes 0 below.
+            // Infinity leaves a NaN, which becomes 0 below.
             AddressMode::Wrap | AddressMode::Mirror => lies_in(part - whole * parts),
         }
     } else {
@@ -49,8 +49,7 @@ pub(crate) fn texel(
 /// axis. It depends on the whole extent.
 ///
 /// Measured on an H100 with arrays, layers and pitched memory of one to three dimensions. For the
-/// depth of an array, the number changes somewhere between 2049 and 4095; the exact depth is not
-/// known.
+/// depth of an array, the number changes at an unknown depth between 2049 and 4095.
 fn parts(extent: Extent, axis: usize) -> f64 {
     let [width, height, depth] = extent.texels();
     let most = width.max(height);

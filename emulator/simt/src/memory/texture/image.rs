@@ -108,12 +108,12 @@ pub struct Sampler {
     pub filter: Filter,
     /// True if coordinates go from 0 to 1 rather than to the extents (`normalizedCoords`).
     pub normalized_coordinates: bool,
-    /// True if integers of 8 and 16 bits become floats from 0, or −1, to 1
+    /// True if integers of 8 and 16 bits become floats in [0, 1] or [−1, 1]
     /// (`cudaReadModeNormalizedFloat`).
     pub normalized_values: bool,
 }
 
-/// What a fetch outside of a texture returns.
+/// The result of a fetch outside of a texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AddressMode {
     /// The texture again (`cudaAddressModeWrap`).
@@ -127,7 +127,7 @@ pub enum AddressMode {
     Border,
 }
 
-/// What a fetch between texels returns.
+/// The result of a fetch between texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Filter {
     /// The texel that contains the coordinates (`cudaFilterModePoint`).
@@ -296,8 +296,7 @@ pub(crate) fn check(image: &Image, sampler: Option<&Sampler>) -> Result<(), Stri
     Ok(())
 }
 
-/// Returns the most texels along x, y and z, from the CUDA programming guide's table for compute
-/// capability 9.0.
+/// Returns the most texels along x, y and z (CUDA programming guide, compute capability 9.0).
 fn most(extent: Extent) -> [u32; 3] {
     match extent {
         Extent::Linear { .. } => [1 << 28, 1, 1],

@@ -29,8 +29,7 @@ pub(crate) struct Context<'s> {
     /// True if kernels save the names of their registers and variables.
     pub(crate) named: bool,
     opcodes: HashMap<&'s str, Arc<str>>,
-    /// For each `.file` number, its index among the files that a `.loc` names, and the first such
-    /// line.
+    /// For each `.file` number in a `.loc`: its index in the result, and the first such line.
     used_files: HashMap<u32, (u16, u32)>,
     file_names: HashMap<u32, &'s str>,
 }

@@ -37,8 +37,7 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// Reads the rest of `.pragma "nounroll";`. Pragmas are hints to the driver's compiler that do
-    /// not change results.
+    /// Reads the rest of `.pragma "nounroll";`, a hint that does not change results.
     pub(crate) fn pragma(&mut self) -> Result<(), String> {
         self.cursor.text()?;
         while self.cursor.accept(b',')? {

@@ -48,8 +48,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// Returns a source of `mov`, `cvt` or `cvta`, which may be a special register or a variable's
-    /// address.
+    /// Returns a source of `mov`, `cvt` or `cvta`: also a special register or an address.
     pub(crate) fn source_or_place(
         &mut self,
         operand: &Operand<'s>,
@@ -61,7 +60,7 @@ impl<'s> Body<'_, 's> {
             _ => return self.source(operand, typed),
         };
         if name == "%gridid" && offset == 0 && typed.agrees_with(U64) {
-            // // The emulator runs one grid.
+            // The emulator runs one grid.
             return self.slots.constant(Constant::Long(0));
         }
         match special(name) {
@@ -155,8 +154,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// Returns `[%rd1+8]` in a state space. Addresses have 64 bits; shared and local memory also
-    /// take addresses of 32 bits.
+    /// Returns `[%rd1+8]` in a space. Shared and local memory also take 32-bit addresses.
     pub(crate) fn address(
         &mut self,
         operand: &Operand<'s>,
@@ -283,8 +281,7 @@ impl<'s> Body<'_, 's> {
         self.slots.constant(constant)
     }
 
-    /// Returns a slot with an address in a function's frame, which is valid until the next
-    /// instruction.
+    /// Returns a slot with an address in a frame, valid until the next instruction.
     fn address_in_frame(&mut self, name: &str, offset: i64, wide: bool) -> Result<Slot, String> {
         let Some(a) = self.frame.filter(|_| wide) else {
             return Err(format!("the address of `{}` has 64 bits", show(name)));

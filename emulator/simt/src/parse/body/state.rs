@@ -123,14 +123,13 @@ impl<'c, 's> Body<'c, 's> {
             }
             self.results.push((register, offset));
         }
-        // // The number of the function is set when the kernel is linked.
+        // The number of the function is set when the kernel is linked.
         Op::Return { function: 0 }
     }
 
-    /// Allocates bytes of local memory, in the kernel or in the function's frame. Returns their
-    /// offset.
+    /// Allocates local memory, of the kernel or in the function's frame; returns the offset.
     pub(crate) fn room(&mut self, bytes: u32, align: u32) -> Result<u32, String> {
-        // // Whole words, so that calls can copy them.
+        // Whole words, so that calls can copy them.
         let offset = self.unit.kernel.local_bytes.next_multiple_of(align.max(4));
         let end = offset.checked_add(bytes).filter(|&end| end <= MOST_LOCAL);
         let end = end.and_then(|end| end.checked_next_multiple_of(4));

@@ -125,7 +125,7 @@ pub(super) fn function(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (d, [a]) = body.slots(typed, [typed])?;
             return Ok(Op::Unary { op, ty, d, a });
         }
-        // // For doubles it is nearly exact, so two exact instructions compute it.
+        // For doubles it is nearly exact, so two exact instructions compute it.
         ["rsqrt", "approx", "f64"] => {
             let typed = float("f64").ok_or(Refusal::Unknown)?;
             let (d, [a]) = body.slots(typed, [typed])?;
@@ -156,7 +156,7 @@ fn copy_sign(body: &mut Coder, ty: &str) -> Decoded {
     let typed = float(ty).ok_or(Refusal::Unknown)?;
     let (d, [a, b]) = body.slots(typed, [typed; 2])?;
     if !typed.ty.is_wide() {
-        // // Takes a bit of the first operand where the third has a 1, else a bit of the second.
+        // Takes a bit of the first operand where the third has a 1, else a bit of the second.
         let sign = body.slots.constant(Constant::Word(1 << 31))?;
         return Ok(Op::Lop3 { table: 0xe4, d, a, b, c: sign });
     }

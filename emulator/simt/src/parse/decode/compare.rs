@@ -80,7 +80,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (d, a) = (predicate_destination(body, d)?, body.source(a, U64)?);
             let [begin, end] = [begin, end].map(|at| body.slots.constant(Constant::Long(at)));
             let (begin, end, is_global) = (begin?, end?, space == "global");
-            // // Global memory is everything outside of the windows.
+            // Global memory is everything outside of the windows.
             let (op, first, second) = match is_global {
                 true => (Logic::Or, Compare::Lt, Compare::Ge),
                 false => (Logic::And, Compare::Ge, Compare::Lt),

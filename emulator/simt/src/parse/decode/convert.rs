@@ -44,7 +44,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     let &[to, from] = rest.0 else { return Err(Refusal::Unknown) };
     let (Some(to), Some(from)) = (any(to), any(from)) else { return Err(Refusal::Unknown) };
     let round = rounding(to, from, round, integral).ok_or(Refusal::Unknown)?;
-    // // PTX has no conversion between `bf16` and bytes; programs go through 16 bits or `f32`.
+    // PTX has no conversion between `bf16` and bytes; programs go through 16 bits or `f32`.
     let is_brain_and_byte = |a: Typed, b: Typed| a.ty == Type::Bf16 && b.bytes() == 1;
     if is_brain_and_byte(to, from) || is_brain_and_byte(from, to) {
         return Err(Refusal::Unknown);
@@ -75,8 +75,8 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
 
     let narrows = a_bytes == 8 && from.bytes() < 8;
     let a_low = if narrows { body.scratch()? } else { a };
-    // // PTX flushes values that become a half, too. GPUs do not: rounded up, a subnormal number
-    // becomes // the smallest half.
+    // PTX flushes values that become a half, too. GPUs do not: rounded up, a subnormal number
+    // becomes the smallest half.
     let from_ty = if to.ty == Type::F16 { from.ty } else { flushed(from.ty) };
     let to_ty = flushed(to.ty);
     let clamp = match (sat, relu) {
@@ -123,7 +123,7 @@ fn rounding(
             Some(integral.unwrap_or(Round::Nearest))
         }
         (Kind::Float, Kind::Float, _, None) if from.ty != to.ty => match (from.ty, to.ty) {
-            // // The target type has every value of the source type.
+            // The target type has every value of the source type.
             (F16 | Bf16, F32 | F64) | (F32, F64) => round.is_none().then_some(Round::Nearest),
             _ => round,
         },

@@ -32,7 +32,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             }
             let [address] = body.exactly()?;
             let address = body.address(address, Space::Shared)?;
-            // // Waits for the earlier copies first, so the arrival counts them as complete.
+            // Waits for the earlier copies first, so the arrival counts them as complete.
             body.preceded_by.push(Op::WaitGroup { pending: None });
             Ok(match counts {
                 true => Op::MbarrierArrive { d: None, address, count: None },
@@ -82,7 +82,7 @@ fn bulk(body: &mut Coder, parts: &[&str]) -> Decoded {
         Some((&"L2::cache_hint", rest)) => (rest, true),
         _ => (parts, false),
     };
-    // // The policy of a hint only changes the time that the copy takes.
+    // The policy of a hint only changes the time that the copy takes.
     if let Some((policy, rest)) = body.operands.split_last()
         && hinted
     {
@@ -110,7 +110,7 @@ fn bulk(body: &mut Coder, parts: &[&str]) -> Decoded {
             body.source(bytes, U32)?;
             Ok(Op::Nothing {})
         }
-        // // Copies to global memory are complete when their instruction has executed.
+        // Copies to global memory are complete when their instruction has executed.
         ["commit_group"] if !hinted => {
             let [] = body.exactly()?;
             Ok(Op::Nothing {})
@@ -134,7 +134,7 @@ pub(super) fn mbarrier(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
     let waits = matches!(operation, "test_wait" | "try_wait");
     let parity = waits && rest.accept(&["parity"]);
-    // // The default semantics, written out.
+    // The default semantics, written out.
     let meaning: &[&str] = match operation {
         "arrive" => &["release"],
         "test_wait" | "try_wait" => &["acquire"],
@@ -172,7 +172,7 @@ pub(super) fn mbarrier(body: &mut Coder, parts: &[&str]) -> Decoded {
         "test_wait" | "try_wait" => {
             let (d, address, phase) = match body.operands {
                 [d, address, phase] => (d, address, phase),
-                // // The limit of the waiting time; the emulator never waits here.
+                // The limit of the waiting time; the emulator never waits here.
                 [d, address, phase, time] if operation == "try_wait" => {
                     body.source(time, U32)?;
                     (d, address, phase)

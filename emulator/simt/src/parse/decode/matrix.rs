@@ -149,17 +149,17 @@ fn product(
     let shape = Shape::of(shape)?;
     let mut rest = Rest(rest);
     let before = rest.accept(&["satfinite"]) && !warp;
-    // // Rounding to nearest is the only mode.
+    // Rounding to nearest is the only mode.
     let mut rounds = rest.accept(&["rn"]);
     let d = rest.take(Element::of)?;
-    // // For halves, `wmma` names only the types of the summand and the result.
+    // For halves, `wmma` names only the types of the summand and the result.
     let is_short = warp && rest.0.len() == 1;
     let (a, b, c) = match is_short {
         true => (F16, F16, rest.take(Element::of)?),
         false => (rest.take(Element::of)?, rest.take(Element::of)?, rest.take(Element::of)?),
     };
     let after = warp && rest.accept(&["satfinite"]);
-    // // Compilers write `.rn` here, but the PTX manual does not have it.
+    // Compilers write `.rn` here, but the PTX manual does not have it.
     rounds |= warp && !rounds && rest.accept(&["rn"]);
     let how = match (a, rest.0) {
         (B1, ["xor", "popc"]) if !before => How::CountXor,

@@ -59,7 +59,7 @@ fn load<'s>(
         register_bytes = bytes;
     }
     let wide = register_bytes == 8;
-    // // Elements that the program ignores go to a sink.
+    // Elements that the program ignores go to a sink.
     for (slot, atom) in d.iter_mut().zip(&atoms[..usize::from(count)]) {
         if *atom == Atom::Name("_") {
             *slot = body.sink(wide)?;
@@ -151,7 +151,7 @@ fn store<'s>(
         }
         is_wide = Some(bytes == 8);
     }
-    // // Literals take slots of the same size as the registers of the vector.
+    // Literals take slots of the same size as the registers of the vector.
     let wide = is_wide.unwrap_or(typed.ty.is_wide());
     let literal = match (wide, typed.ty.is_wide()) {
         (true, false) => B64,
@@ -174,8 +174,7 @@ fn unsigned_unless_float(typed: Typed) -> Type {
     if typed.kind == Kind::Float { typed.ty } else { unsigned(typed.ty) }
 }
 
-/// Returns the elements of an operand, as many as the access has values. Later entries are
-/// undefined.
+/// Returns the `count` elements of an operand. Later entries are undefined.
 fn elements<'s>(operand: &Operand<'s>, count: u8) -> Result<[Atom<'s>; 4], String> {
     match (*operand, count) {
         (Operand::Atom(atom), 1) => Ok([atom; 4]),
@@ -248,9 +247,8 @@ fn ordering(rest: &mut Rest, is_load: bool) -> Option<Order> {
     }
 }
 
-/// Reads cache hints. They only change the time that the access takes, with two exceptions:
-/// `ld.cv`, which fetches again, and `st.wt`, which writes through, communicate with other blocks
-/// and count as relaxed.
+/// Reads cache hints, which change only the time of the access. Exceptions are `ld.cv` (fetches
+/// again) and `st.wt` (writes through): they communicate with other blocks and count as relaxed.
 fn cache_hints(
     rest: &mut Rest,
     is_load: bool,

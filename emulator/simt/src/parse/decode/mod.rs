@@ -29,8 +29,7 @@ use refusal::Refusal;
 /// Decodes the instructions of a family, given the parts of the opcode and the operands.
 type Family = fn(&mut Coder, &[&str]) -> Decoded;
 
-/// Refuses an opcode without a family, before its operands, which may have another syntax, are
-/// read.
+/// Refuses an unknown opcode before its operands are read, which may have another syntax.
 pub(super) fn check_opcode(parts: &[&str]) -> Result<(), String> {
     family(parts).map(|_| ()).ok_or_else(|| refusal::unknown(parts))
 }
@@ -73,7 +72,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         "mov" | "cvta" => moves::decode,
         "ld" | "st" | "prefetch" | "prefetchu" => memory::decode,
         "atom" | "red" | "membar" | "fence" => atomic::decode,
-        // // Operands of tensor maps have a separate syntax.
+        // Operands of tensor maps have a separate syntax.
         "cp" if !parts.contains(&"tensor") => copy_async::decode,
         "shfl" | "vote" | "redux" | "match" | "activemask" | "elect" => warp::decode,
         "mbarrier" => copy_async::mbarrier,

@@ -37,8 +37,7 @@ impl<'d, 's> Coder<'d, '_, 's> {
         self.operands.try_into().map_err(|_| self.not(N))
     }
 
-    /// Returns the slots of a destination and `N` sources, which must be all operands, by their
-    /// types.
+    /// Returns the slots of all operands: a destination and `N` sources of these types.
     pub(super) fn slots<const N: usize>(
         &mut self,
         d: Typed,

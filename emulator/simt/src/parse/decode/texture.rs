@@ -1,5 +1,4 @@
-//! `tex`, `suld`, `sust`, `txq` and `suq`, for textures and surfaces whose handles are in
-//! registers.
+//! `tex`, `suld`, `sust`, `txq` and `suq`, by handles in registers.
 
 use super::modifiers::{Coder, Decoded};
 use super::refusal::Refusal;
@@ -20,7 +19,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let [d, at] = body.exactly()?;
             fetch(body, (geometry, true, typed), d, at)
         }
-        // // A texture has one level, so its number does not matter.
+        // A texture has one level, so its number does not matter.
         ["tex", "level", geometry, "v4", ty, "f32"] => {
             let (geometry, typed) = fetched(geometry, ty)?;
             let [d, at, level] = body.exactly()?;

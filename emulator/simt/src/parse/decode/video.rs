@@ -1,6 +1,5 @@
-//! The video instructions. The scalar ones are `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and
-//! similar. The others work on halves or bytes, `vadd4.s32.s32.s32.sat`, without selectors and
-//! masks.
+//! The video instructions. Scalar: `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and similar. On
+//! halves or bytes: `vadd4.s32.s32.s32.sat` and similar, without selectors and masks.
 //!
 //! Three scalar forms are refused because an H100 computes other results for them than PTX
 //! documents: those with bounds (`.sat`), with a minimum or maximum of the result and a third
@@ -65,7 +64,7 @@ fn read(parts: &[&str]) -> Option<Video> {
         "s32" => Some(true),
         _ => None,
     };
-    // // Without bounds, the sign of the result does not matter. `vset` does not name it.
+    // Without bounds, the sign of the result does not matter. `vset` does not name it.
     if parts[0] != "vset" {
         rest.take(is_signed)?;
     }
@@ -119,7 +118,7 @@ pub(super) fn simd(body: &mut Coder, parts: &[&str]) -> Decoded {
 
 fn read_simd(parts: &[&str]) -> Option<Simd> {
     let (name, bits) = split(parts[0])?;
-    // // `vset` names the comparison where the others name the type of the result.
+    // `vset` names the comparison where the others name the type of the result.
     let (op, [d, a, b], rest) = match (name, &parts[1..]) {
         ("vset", [a, b, test, rest @ ..]) => {
             (SimdOp::Compare(compare(test)?), ["u32", *a, *b], rest)

@@ -28,8 +28,7 @@ impl<'s> Cursor<'s> {
         Ok(token)
     }
 
-    /// Returns the next token like `peek`, but also accepts characters that the emulator does not
-    /// know.
+    /// Returns the next token like `peek`, but accepts unknown characters, too.
     fn peek_any(&mut self) -> Result<Token<'s>, String> {
         if let Some(token) = self.ahead {
             return Ok(token);

@@ -53,8 +53,7 @@ impl Token<'_> {
     }
 }
 
-/// Returns at most `limit` characters of a text for a message, since the text may be megabytes
-/// long.
+/// Returns at most `limit` characters of a text that may be megabytes long, for a message.
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -114,8 +113,7 @@ impl<'s> Lexer<'s> {
         Ok(Token { kind, text: &self.source[start..self.position], line, start })
     }
 
-    /// Returns the line where the search for the next token begins, which is the line of a lexer's
-    /// error.
+    /// Returns the line where the next token is searched, which is the line of an error.
     pub(crate) fn line(&self) -> u32 {
         self.line
     }
@@ -142,8 +140,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Reads digits and what may follow them: `0x1F`, `0f3F800000`, `12U`, `1.5e-3`, but not
-    /// `sm_80`.
+    /// Reads a number: `0x1F`, `0f3F800000`, `12U` or `1.5e-3`, but not `sm_80`.
     fn number(&mut self) {
         let hexadecimal = self.byte(0) == Some(b'0')
             && self.byte(1).is_some_and(|b| matches!(b, b'x' | b'X' | b'f' | b'F' | b'd' | b'D'));

@@ -7,7 +7,7 @@ use super::types::Number;
 
 /// The most operands of an instruction that the emulator knows.
 const MOST_OPERANDS: usize = 6;
-/// The most parts of an opcode; real opcodes have up to nine.
+/// The most parts of an opcode; real opcodes have up to nine modifiers.
 const MOST_PARTS: usize = 16;
 
 /// A statement: `@%p1 add.s32 %r1, %r2, 3;`.

@@ -129,8 +129,7 @@ pub(crate) fn half(name: &str) -> Option<Typed> {
     pair.or_else(|| any(name).filter(|typed| typed.ty.is_half()))
 }
 
-/// Returns a type in which a whole register can be moved: `b16` to `b64`, integers of these sizes,
-/// `f32` or `f64`.
+/// Returns a type of whole registers: `b16` to `b64`, integers of these sizes, `f32` or `f64`.
 pub(crate) fn word(name: &str) -> Option<Typed> {
     bits(name).or_else(|| integer(name)).or_else(|| float(name))
 }
