@@ -91,8 +91,7 @@ computing {
     MadWide "mad" { ty: Type; a: Slot, b: Slot, c: Slot = product(ty); d: Slot = product(ty) }
         Class::Integer; integer::wide(ty, [d, a, b], Some(c));
     /// `bfe`: `c` bits of `a` (U32 to S64) from position `b` on. Signed types extend the sign. `b`
-    /// and `c` are 32-bit slots; only their low 8 bits count, but all 32 for 64-bit types, as on a
-    /// GPU.
+    /// and `c` are 32-bit slots. As on a GPU, their low 8 bits count, for 64-bit types all 32.
     BitExtract "bfe" { ty: Type; a: Slot = of(ty), b: Slot, c: Slot; d: Slot = of(ty) }
         Class::Integer; integer::extract(ty, [d, a, b, c]);
     /// `bfi`: `b` (U32 or U64) with the low `len` bits of `a` inserted at `pos`. `pos` and `len`
@@ -151,15 +150,14 @@ computing {
     /// The reverse of `Pack16x4`, as above.
     Unpack16x4 "mov" { ; a: Slot = Long; d: [Option<Slot>; 4] }
         Class::Integer; moves::unpack_long(&d, a, 16);
-    /// `cvta.SPACE` from a space to generic addresses, or `cvta.to.SPACE` back (`to`). 64-bit
-    /// slots.
+    /// `cvta.SPACE` to generic addresses, or `cvta.to.SPACE` back (`to`). 64-bit slots.
     ConvertAddress "cvta" { space: Space, to: bool; a: Slot = Long; d: Slot = Long }
         Class::Integer; moves::convert_address(space, to, d, a);
     /// `activemask`.
     ActiveMask "activemask" { ; ; d: Slot } Class::Integer; moves::active_mask(d);
-    /// The factors of the product of matrices that follows, with `counts` registers in use. It is a
-    /// part of the next instruction and not counted. One instruction for both would make every
-    /// [`Op`] larger.
+    /// The factors of the product of matrices that follows, with `counts` registers in use: a part
+    /// of the next instruction, not counted. One instruction for both would make every [`Op`]
+    /// larger.
     Factors "mma" "wmma" { wide: bool, counts: [u8; 2];
         a: [Slot; 8] = many(wide, &counts[0]), b: [Slot; 8] = many(wide, &counts[1]); }
         Class::Integer; moves::nothing();
@@ -251,8 +249,7 @@ moving {
 }
 fetching {
     /// `tex`, at a place given by 32-bit slots, the layer first. Coordinates are F32, or S32 for
-    /// linear memory (`linear`). Returns four values of type U32, S32 or F32; `object` is a 64-bit
-    /// slot.
+    /// linear memory (`linear`). Returns four values of U32, S32 or F32; `object` is a 64-bit slot.
     Fetch "tex" { geometry: Geometry, linear: bool, ty: Type;
         object: Slot = Long, at: [Slot; 3] = place(geometry); d: [Slot; 4] }
         Class::Texture, Some(Access::TextureFetch);
@@ -294,8 +291,7 @@ stepping {
         Class::Shuffle; shuffle(op, lanes::Operands { d, valid, a, b, c, mask });
     /// `bar.warp.sync mask`.
     WarpBarrier "bar" { ; mask: Slot; } Class::Barrier; warp_barrier(mask);
-    /// `bar.sync id` and `barrier.sync id` for `threads` threads of the block (a 32-bit slot), or
-    /// for all.
+    /// `bar.sync id` and `barrier.sync id` for `threads` threads (a 32-bit slot), or for the block.
     Barrier "bar" "barrier" { ; id: BarrierId, threads: Option<Slot>; }
         Class::Barrier; barrier(id, (threads, true));
     /// `bar.arrive` and `barrier.arrive`: the same, but the lanes do not wait.
@@ -312,8 +308,7 @@ stepping {
     /// `mbarrier.inval`.
     MbarrierInvalidate "mbarrier" { ; address: Address; }
         Class::Barrier; mbarrier(mbarrier::Operation::Invalidate, address);
-    /// `mbarrier.arrive`: the 64-bit slot `d` gets the state before; `count` is a 32-bit slot, 1 by
-    /// default.
+    /// `mbarrier.arrive`: `d` (64 bits) gets the state before; `count` (32 bits) is 1 by default.
     MbarrierArrive "mbarrier" "cp" { ; address: Address, count: Option<Slot>;
         d: Option<Slot> = Long }
         Class::Barrier; mbarrier(mbarrier::Operation::Arrive { d, count }, address);
@@ -331,8 +326,7 @@ stepping {
     /// `cp.async.bulk` from global to shared memory: `bytes` is a 32-bit slot.
     BulkIn "cp" { ; from: Address, bytes: Slot; }
         Class::Global, Some(Access::CopyAsync); copy_in(from, bytes);
-    /// Call number `site` of the kernel, to a function or through a pointer (`target`, a 64-bit
-    /// slot).
+    /// Call number `site` of the kernel, to a function or through `target`, a 64-bit slot.
     Call "call" { site: u32; target: Option<Slot> = Long; } Class::Control; call(site, target);
     /// `ret` from the function that has this number in the kernel.
     Return "ret" { function: u32; ; } Class::Control; come_back(function);

@@ -79,8 +79,7 @@ pub(crate) enum Binary {
     /// A division by zero gives all ones, as on an H100; PTX leaves it open.
     Div,
     Rem,
-    /// Integers U16 to S64 and floats. If one float is NaN, the result is the other; −0 is below
-    /// +0.
+    /// Integers U16 to S64; floats: the other operand if one is NaN, and −0 is below +0.
     Min,
     Max,
     /// `min.NaN` and `max.NaN` of floats: NaN if an operand is NaN.
@@ -134,8 +133,7 @@ pub(crate) enum Ternary {
         a_signed: bool,
         b_signed: bool,
     },
-    /// `szext` of U32 and S32: the low `b` bits of `a`, extended. `b` wraps if `wrap`, else is
-    /// clamped.
+    /// `szext` of U32, S32: the low `b` bits of `a`, extended; `b` wraps or is clamped.
     Extend {
         wrap: bool,
     },
@@ -246,8 +244,7 @@ pub(crate) enum Permute {
     ClampRight,
 }
 
-/// The factors for the bytes of `b`: four bytes of `a`, or halves of `a` for the lower or upper two
-/// bytes.
+/// The factors for bytes of `b`: four bytes of `a`, or its halves for the lower or upper two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Factors {
     Bytes,

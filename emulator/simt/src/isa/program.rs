@@ -19,8 +19,7 @@ pub struct Kernel {
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<Param>,
     pub(crate) param_bytes: u32,
-    /// The bytes of `.shared` variables with a size, and the offset at which dynamic shared memory
-    /// begins.
+    /// The bytes of `.shared` variables with a size, and the offset of dynamic shared memory.
     pub(crate) static_shared: u32,
     pub(crate) dynamic_shared: u32,
     /// The bytes of `.local` variables of a thread.
@@ -148,8 +147,7 @@ impl Function {
     }
 }
 
-/// The first address of a function. Functions are above the windows of generic addresses and below
-/// global memory.
+/// The first address of a function: above the windows of generic addresses, below global memory.
 const FUNCTIONS: u64 = 1 << 36;
 
 /// A register that the PTX names.
@@ -256,9 +254,8 @@ pub(crate) enum Special {
     /// `%smid` and `%nsmid`: the emulator has one multiprocessor, number 0.
     Multiprocessor,
     MultiprocessorCount,
-    /// `%envreg0` to `%envreg31`, which the driver sets. CUDA stores the upper and the lower half
-    /// of the address of a cooperative launch's workspace in `%envreg1` and `%envreg2`, and 0 in
-    /// the others.
+    /// `%envreg0` to `%envreg31`, which the driver sets. CUDA stores the address of a cooperative
+    /// launch's workspace in `%envreg1` (the upper half) and `%envreg2`, and 0 in the others.
     Environment(u8),
 }
 
@@ -344,8 +341,7 @@ impl Kernel {
         Some((self.files.get(usize::from(file))?.clone(), line))
     }
 
-    /// Returns the place of an instruction in words: `ref.cu:12`, or the line of the PTX if no
-    /// source is known.
+    /// Returns the place of an instruction in words: `ref.cu:12`, or else the line of the PTX.
     pub(crate) fn place_of(&self, pc: usize) -> String {
         match self.source_of(pc) {
             Some((file, line)) => format!("{file}:{line}"),

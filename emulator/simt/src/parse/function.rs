@@ -15,8 +15,7 @@ use crate::parse::source::lexer::{Kind, show};
 use crate::parse::source::types::{self, Class};
 
 impl<'s> Context<'s> {
-    /// Reads the rest of a `.func` after that word: a declaration, or a definition, for which it
-    /// calls `finish`.
+    /// Reads the rest of a `.func`: a declaration, or a definition, for which it calls `finish`.
     pub(super) fn function(&mut self, finish: fn(&mut Unit)) -> Result<(), String> {
         let begin = self.cursor.clone();
         let (variables, unrounded) = (self.variables.len(), self.unrounded.len());

@@ -109,8 +109,7 @@ impl Head {
     }
 }
 
-/// Reads the head of a kernel from its name up to the opening brace of the body, which is not
-/// consumed.
+/// Reads the head of a kernel from after its name to before the opening brace of its body.
 pub(super) fn read(name: &str, context: &mut Context) -> Result<Kernel, String> {
     let Context { cursor, names, .. } = context;
     let Head { params, param_bytes } = Head::read(cursor, |name, number, param| {

@@ -16,8 +16,8 @@ use std::collections::BinaryHeap;
 use crate::isa::{Bank, Instruction, Kernel, Op, Preset, Role, Slot};
 
 /// Limits per instruction, for the words of the sets and for the words visited, so that the time is
-/// linear in the length of the code. Code beyond a limit keeps its slots; code of compilers needs a
-/// tenth of it.
+/// linear in the length of the code. Code beyond a limit keeps its slots; compilers' code needs a
+/// tenth.
 const MOST_WORDS: usize = 16;
 const MOST_STEPS: usize = 64;
 
@@ -78,8 +78,7 @@ pub(super) fn reuse(kernel: &mut Kernel) {
     kernel.slots = counts.map(u32::from);
 }
 
-/// Sets the live range of each register that has a name; the whole code, if the analysis would take
-/// too long.
+/// Sets the live range of each named register; the whole code if the analysis takes too long.
 pub(super) fn note_live(kernel: &mut Kernel) {
     let counts = kernel.slots.map(|count| count as usize);
     let first_of = [0, counts[0], counts[0] + counts[1]];

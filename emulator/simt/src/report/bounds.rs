@@ -52,8 +52,7 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// Takes bytes of the host until they are given back. `what` names their purpose, as a plural
-    /// or a mass noun.
+    /// Takes bytes of the host until they are given back; `what` (a plural) is their purpose.
     pub(crate) fn take(&self, bytes: u64, what: &str) -> Result<()> {
         let more = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.host_bytes);
         match self.used.fetch_update(Relaxed, Relaxed, more) {

@@ -24,8 +24,7 @@ pub struct Counters {
     pub barriers: u64,
     /// Blocks that ran.
     pub blocks: u64,
-    /// The output of `printf`, in the order of the blocks, and for each block in the order of
-    /// printing.
+    /// The output of `printf`, in the order of the blocks, and of printing within a block.
     pub printed: Vec<Printed>,
 }
 

@@ -57,8 +57,7 @@ pub enum ReportKind {
     HostBytes,
     /// The caller cancelled the launch ([`Launch::cancel`](crate::Launch)).
     Cancelled,
-    /// The launch touched more memory than the emulated device may take from its host, or than the
-    /// host has.
+    /// The launch touched more memory than the device may take from its host, or the host has.
     OutOfMemory,
     /// A handle that does not name a texture or surface, or a use that does not fit what it names.
     Texture,

@@ -129,8 +129,7 @@ impl Memory {
         Ok((number as u64 + 1) << OFFSET_BITS)
     }
 
-    /// Frees a buffer by the address that [`Memory::allocate`] returned, or a texture or surface by
-    /// its handle.
+    /// Frees a buffer by its first address, or a texture or surface by its handle.
     ///
     /// # Errors
     ///
@@ -308,8 +307,7 @@ impl Memory {
     }
 
     /// Reserves tags for `blocks` blocks of a new launch and returns the first. A grid with more
-    /// blocks than tags uses each tag several times. Races between blocks with the same tag go
-    /// unnoticed.
+    /// blocks than tags uses each several times, and misses races between blocks of one tag.
     pub(crate) fn reserve_tags(&self, blocks: u64) -> u32 {
         let table = self.table_mut();
         let blocks = u32::try_from(blocks).map_or(TAGS - 1, |blocks| blocks.min(TAGS - 1));

@@ -43,8 +43,7 @@ pub(crate) struct Order {
     histories: Vec<Histories>,
     /// The number of accesses to such words.
     accesses: u64,
-    /// For each mbarrier, by its block and place: the clocks of the present phase and the phase
-    /// before.
+    /// By block and place of an mbarrier: the clocks of the present phase and the phase before.
     mbarriers: HashMap<Mbarrier, [Clock; 2]>,
 }
 
@@ -63,8 +62,7 @@ impl Order {
         })
     }
 
-    /// Returns the bytes of the host that it takes. Nodes that clocks share with their copies count
-    /// once.
+    /// Returns the bytes of the host that it takes. Nodes that several clocks share count once.
     pub(crate) fn held(&self) -> u64 {
         let histories: u64 = self.histories.iter().map(Histories::held).sum();
         let unused = (self.histories.capacity() - self.histories.len()) as u64;

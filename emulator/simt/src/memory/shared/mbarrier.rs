@@ -2,14 +2,14 @@
 //!
 //! An mbarrier counts the arrivals of its phase, and the bytes of bulk copies that the phase
 //! expects. When no arrival is pending and no byte is missing, the phase is over and the next one
-//! begins. A thread that finds a phase over has seen all that the threads which arrived had done or
+//! begins. A thread that finds a phase over has seen all that the arriving threads had done or
 //! seen.
 //!
 //! To decide this, each thread has a [`Clock`] and each mbarrier has two: `arrived` collects the
 //! clocks of the threads that arrive in the present phase, and `before` is the collected clock of
-//! the phase before. A successful test joins `before` into the clock of the thread. Copies work
-//! alike: their bytes are in the words at once, but their cells stay pending until a thread finds
-//! the phase over.
+//! the phase before. A successful test joins `before` into the clock of the thread. The bytes of
+//! copies are in the words at once, but their cells stay pending until a thread finds the phase
+//! over.
 //!
 //! Kernels with mbarriers also need more of the shadow. A write after reads by several warps may be
 //! in order here, so each cell keeps the last unordered read of each warp. Tested by
@@ -413,8 +413,7 @@ impl Shared {
         Ok(barrier.turn())
     }
 
-    /// Returns the bytes of the host that the copies of an mbarrier take and that have not been
-    /// paid for.
+    /// Returns the bytes of the host for copies of an mbarrier that are not paid for.
     pub(crate) fn room_of(&mut self, offset: u32) -> u64 {
         let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else { return 0 };
         let more = (barrier.copies.len() + barrier.came.len()).saturating_sub(barrier.asked);

@@ -3,8 +3,7 @@
 //! Two accesses to one place race if at least one of them writes, not both are synchronising, and
 //! nothing orders the first before the second. Four things create such an order: a barrier of the
 //! block, a barrier of the warp whose mask names both lanes, an mbarrier or a named barrier at
-//! which one thread arrived and for which the other waited, and a release by one thread that the
-//! other acquired.
+//! which one thread arrived and for which the other waited, and a release that the other acquired.
 //!
 //! The shadow has one [`Cell`] for each unit of memory that the kernel accesses. A cell holds the
 //! last write and the last read as a [`Mark`]: thread, instruction, and the number of barriers that
@@ -458,8 +457,7 @@ impl Shared {
         Ok(old)
     }
 
-    /// Records a read of a place that is not fully written. A later write is allowed; a concurrent
-    /// one is a race.
+    /// Records a read of a place that is not fully written. A concurrent write is a race.
     #[cold]
     pub(crate) fn note_unwritten(
         &mut self,

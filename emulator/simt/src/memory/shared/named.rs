@@ -167,8 +167,7 @@ impl Shared {
 
     /// Counts the lanes that have exited, when no warp can proceed. A warp counts as arrived if its
     /// other lanes have exited, and warps that have exited count where all threads are expected.
-    /// `alive` are the lanes of each warp that have not exited. Returns a bit for each barrier that
-    /// opens.
+    /// `alive` are the other lanes of each warp. Returns a bit for each barrier that opens.
     pub(crate) fn settle(&mut self, alive: &[u32]) -> u32 {
         let left = 32 * alive.iter().filter(|lanes| **lanes == 0).count() as u32;
         let mut opened = 0;

@@ -1,7 +1,6 @@
 //! Coordinates to texels, and texels to the values that a fetch returns, as an H100 does it. CUDA's
-//! programming guide ("Texture Fetching") states that without a filter, the number of the texel is
-//! the coordinate rounded down. It leaves open how a normalized coordinate becomes a number of
-//! texels.
+//! programming guide ("Texture Fetching") states that without a filter, the texel's number is the
+//! coordinate rounded down. It leaves open how a normalized coordinate is scaled.
 
 use super::image::{AddressMode, Element, Extent, Sampler};
 

@@ -1,5 +1,4 @@
-//! Descriptions of textures and surfaces (extent, elements, channels and sampler), and the check of
-//! what can exist.
+//! Descriptions of textures and surfaces, and the check of which of them can exist.
 //!
 //! The types are public: with them, a caller describes texels in a buffer. `check` refuses what
 //! CUDA refuses on an H100, with the reason. It also refuses linear filters, since their bits on a

@@ -1,5 +1,4 @@
-//! Special registers: the place of a thread in its warp, block and grid, and the counters that
-//! replace clocks.
+//! Special registers: the place of a thread in warp, block and grid; counters in place of clocks.
 
 use crate::isa::{Clock, Compare, Reserved, Special};
 use crate::parse::source::types::{Typed, U32, U64};
