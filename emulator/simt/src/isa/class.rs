@@ -1,9 +1,9 @@
-//! What instructions count as.
+//! The classes by which instructions and their accesses to memory are counted.
 
 use super::operand::{Space, Type};
 use super::operation::Unary;
 
-/// What an instruction does.
+/// The kind of work that an instruction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Class {
@@ -11,7 +11,7 @@ pub enum Class {
     Float,
     /// Arithmetic, logic and comparison of integers, moves, conversions of integers and addresses.
     Integer,
-    /// Approximate functions: `ex2`, `lg2`, `rcp` and their like.
+    /// Approximate functions: `ex2`, `lg2`, `rcp` and similar functions.
     Special,
     /// Products of matrices: `mma` and `wmma.mma`.
     Matrix,
@@ -21,7 +21,7 @@ pub enum Class {
     Barrier,
     /// Shuffles, votes and reductions across a warp.
     Shuffle,
-    /// Loads of parameters, which lie in constant memory, and of variables there.
+    /// Loads of parameters, which are in constant memory, and of variables there.
     Parameter,
     /// Loads and stores of global memory, `cp.async` included.
     Global,
@@ -33,11 +33,11 @@ pub enum Class {
     Texture,
     /// Atomic operations and fences.
     Atomic,
-    /// What has no effect here.
+    /// Instructions that have no effect here.
     Nothing,
 }
 
-/// Which memory an instruction accesses, and how.
+/// The memory that an instruction accesses, and the direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Access {
@@ -59,29 +59,29 @@ pub enum Access {
     LocalLoad,
     /// A store to local memory.
     LocalStore,
-    /// A fetch from a texture. Sectors are not counted, here and of surfaces: how a GPU lays arrays
-    /// out is not known.
+    /// A fetch from a texture. Sectors are not counted for textures and surfaces, since the layout
+    /// of arrays on a GPU is not known.
     TextureFetch,
     /// A load from a surface.
     SurfaceLoad,
     /// A store to a surface.
     SurfaceStore,
-    /// An access through a generic address, which may go to any of them.
+    /// An access through a generic address, which may reach any of these memories.
     Generic,
 }
 
 impl Class {
-    /// The class of arithmetic on a type.
+    /// Returns the class of arithmetic on a type.
     pub(crate) fn of(ty: Type) -> Class {
         if ty.is_float() { Class::Float } else { Class::Integer }
     }
 
-    /// The class of a conversion.
+    /// Returns the class of a conversion.
     pub(crate) fn of_two(to: Type, from: Type) -> Class {
         if to.is_float() { Class::Float } else { Class::of(from) }
     }
 
-    /// The class of an operation on one operand.
+    /// Returns the class of an operation on one operand.
     pub(crate) fn of_unary(op: Unary, ty: Type) -> Class {
         match op {
             Unary::Approximate { .. } => Class::Special,
@@ -90,7 +90,7 @@ impl Class {
         }
     }
 
-    /// The class of loads and stores in a space.
+    /// Returns the class of loads and stores in a space.
     pub(crate) fn of_space(space: Space) -> Class {
         match space {
             Space::Global | Space::Generic => Class::Global,
@@ -102,17 +102,17 @@ impl Class {
 }
 
 impl Access {
-    /// A load from a space, of those whose requests are counted.
+    /// Returns the kind of a load from a space, or `None` if its requests are not counted.
     pub(crate) fn load(space: Space) -> Option<Access> {
         Access::of(space, [Access::GlobalLoad, Access::SharedLoad, Access::LocalLoad])
     }
 
-    /// A store to a space.
+    /// Returns the kind of a store to a space, or `None` if its requests are not counted.
     pub(crate) fn store(space: Space) -> Option<Access> {
         Access::of(space, [Access::GlobalStore, Access::SharedStore, Access::LocalStore])
     }
 
-    /// An atomic operation in a space.
+    /// Returns the kind of an atomic operation in a space.
     pub(crate) fn atomic(space: Space) -> Option<Access> {
         Access::of(space, [Access::GlobalAtomic, Access::SharedAtomic, Access::Generic])
     }

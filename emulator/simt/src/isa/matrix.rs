@@ -1,11 +1,11 @@
-//! Matrices that a warp multiplies: their shapes, elements, and which lane holds which element in
-//! which register.
+//! Matrices that a warp multiplies: their shapes, their elements, and the lane and register that
+//! hold each element.
 //!
-//! The layouts are those that PTX documents for `mma`. For `wmma` it leaves them open; here they
-//! are the same, block by block, so that a program which only loads, multiplies, stores, and
-//! changes all elements alike gets what a GPU gives.
+//! The layouts for `mma` are documented by PTX. For `wmma`, PTX leaves them open; here they are the
+//! same, block by block. So a program that only loads, multiplies and stores matrices, and changes
+//! all elements alike, gets the same results as on a GPU.
 
-/// Rows, columns, and the depth that is summed over.
+/// The number of rows and of columns, and the depth of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Shape(u8);
 
@@ -34,13 +34,13 @@ impl Shape {
         found.map(|number| Shape(number as u8))
     }
 
-    /// Rows, columns, depth.
+    /// Returns rows, columns and depth.
     pub(crate) fn extents(self) -> [usize; 3] {
         SHAPES[usize::from(self.0) % 16].1.map(usize::from)
     }
 }
 
-/// What an element is.
+/// The type of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Element {
     F16,
@@ -80,18 +80,18 @@ impl Element {
         self == Element::F64
     }
 
-    /// Elements of a register.
+    /// Returns the number of elements in a register.
     pub(crate) fn in_register(self) -> usize {
         (32 / self.bits()).max(1)
     }
 }
 
-/// Which matrix of a product.
+/// A matrix of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     A,
     B,
-    /// What is added to the product, and the result.
+    /// The summand, and the result.
     C,
 }
 
@@ -101,12 +101,12 @@ pub(crate) struct Fragment {
     pub(crate) shape: Shape,
     pub(crate) part: Part,
     pub(crate) element: Element,
-    /// In memory, columns and not rows are contiguous.
+    /// True if columns, and not rows, are contiguous in memory.
     pub(crate) columns: bool,
 }
 
 impl Fragment {
-    /// Rows and columns.
+    /// Returns rows and columns.
     pub(crate) fn extents(self) -> [usize; 2] {
         let [m, n, k] = self.shape.extents();
         match self.part {
@@ -116,13 +116,13 @@ impl Fragment {
         }
     }
 
-    /// Registers in which all of its elements are once.
+    /// Returns the number of registers of a lane that hold all elements once.
     pub(crate) fn registers(self) -> usize {
         let [rows, columns] = self.extents();
         rows * columns / 32 / self.element.in_register()
     }
 
-    /// Row and column of an element: number `i` of those of a lane in a register.
+    /// Returns row and column of element `i` in a register of a lane.
     pub(crate) fn place(self, register: usize, lane: usize, i: usize) -> [usize; 2] {
         let ([m, n, k], each) = (self.shape.extents(), self.element.in_register());
         let register = register % self.registers().max(1);
@@ -140,7 +140,7 @@ impl Fragment {
                 [(4 * along + member) * each + i, 8 * block + group]
             }
             Part::C => {
-                // Two elements that lie side by side: in one register or in two.
+                // Two neighbouring elements, in one register or in two.
                 let (pair, i) =
                     if each == 2 { (register, i) } else { (register / 2, register % 2) };
                 let (block, column) = (pair % (m / 8), pair / (m / 8));
@@ -149,17 +149,17 @@ impl Fragment {
         }
     }
 
-    /// Returns whether the elements of a register lie side by side in memory.
+    /// Returns true if the elements of a register are contiguous in memory.
     pub(crate) fn is_contiguous(self) -> bool {
         self.element.in_register() == 1 || self.columns == (self.part == Part::B)
     }
 
-    /// Bytes of the smallest access to memory.
+    /// Returns the bytes of the smallest access to memory.
     pub(crate) fn least_bytes(self) -> u32 {
         if self.is_contiguous() { 4 } else { self.element.bits() as u32 / 8 }
     }
 
-    /// How many elements lie between the beginnings of rows, or of columns, where nothing is said.
+    /// Returns the default stride: the number of elements in a row, or in a column.
     pub(crate) fn stride(self) -> usize {
         let [rows, columns] = self.extents();
         if self.columns { rows } else { columns }
@@ -177,14 +177,14 @@ pub(crate) struct Product {
     pub(crate) how: How,
 }
 
-/// How elements are multiplied and summed up.
+/// The arithmetic of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum How {
-    /// As numbers; integers wrap.
+    /// Numbers; integers wrap.
     Plain,
-    /// As integers, clamped to `s32`.
+    /// Integers, clamped to `s32`.
     Saturate,
-    /// Bits: how many differ, or are both 1.
+    /// Bits: counts the bits that differ (`CountXor`) or are both 1 (`CountAnd`).
     CountXor,
     CountAnd,
 }

@@ -1,4 +1,4 @@
-//! What an instruction is: what the parser makes of PTX, and what the machine executes.
+//! The instruction set: the parser's result, which the machine executes.
 
 mod class;
 mod instruction;

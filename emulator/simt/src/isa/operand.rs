@@ -1,12 +1,11 @@
-//! What the operands and modifiers of instructions say: types, roundings, spaces, orders,
-//! addresses.
+//! Operands and modifiers of instructions: types, roundings, spaces, orders and addresses.
 //!
-//! Every register is a slot, an index into one of three banks. Types are those that instructions
-//! compute with; types as PTX writes them are the parser's. The windows of generic addresses are
-//! here because the parser needs them for `isspacep`, and the machine for every generic access.
-//! Each of them is tested with the instructions that have it.
+//! Every register is a slot, an index into one of three banks. The types here are the types that
+//! instructions compute with; the types of PTX declarations are in the parser. The windows of
+//! generic addresses are here because the parser needs them for `isspacep`, and the machine for
+//! every generic access. Each operand is tested with the instructions that use it (`tests/suite`).
 
-/// The type an instruction works on. Bits (`.b32`) are unsigned integers.
+/// The type that an instruction works on. Bits (`.b32`) are unsigned integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Type {
     U8,
@@ -18,7 +17,7 @@ pub(crate) enum Type {
     U64,
     S64,
     F16,
-    /// F16 of an instruction with `.ftz`: subnormal operands and results are zeros of their sign.
+    /// F16 with `.ftz`: subnormal operands and results become zeros with their sign.
     F16Ftz,
     Bf16,
     /// Two halves in 32 bits.
@@ -41,7 +40,7 @@ impl Type {
         }
     }
 
-    /// Returns whether values of the type live in 64-bit slots.
+    /// Returns true if values of the type are in 64-bit slots.
     pub(crate) fn is_wide(self) -> bool {
         self.bytes() == 8
     }
@@ -50,12 +49,12 @@ impl Type {
         matches!(self, Type::F32 | Type::F32Ftz | Type::F64) || self.is_half() || self.is_pair()
     }
 
-    /// Returns whether it is a float of 16 bits.
+    /// Returns true if it is a float of 16 bits.
     pub(crate) fn is_half(self) -> bool {
         matches!(self, Type::F16 | Type::F16Ftz | Type::Bf16)
     }
 
-    /// Returns whether it is two floats of 16 bits.
+    /// Returns true if it is a pair of floats of 16 bits.
     pub(crate) fn is_pair(self) -> bool {
         matches!(self, Type::F16x2 | Type::F16x2Ftz | Type::Bf16x2)
     }
@@ -65,7 +64,7 @@ impl Type {
     }
 }
 
-/// How a result is rounded to the destination's format: to nearest even, toward zero, down, up.
+/// The rounding of a result to the destination's format: to nearest even, toward zero, down, up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Round {
     Nearest,
@@ -90,9 +89,9 @@ pub(crate) enum Space {
     Global,
     Shared,
     Local,
-    /// `ld.const` only: its addresses are those of global memory.
+    /// Only for `ld.const`; its addresses are addresses of global memory.
     Constant,
-    /// The kernel's parameters, at an address in a register: only read.
+    /// The kernel's parameters, by an address in a register; read-only.
     Parameter,
     Generic,
 }
@@ -115,7 +114,7 @@ pub(crate) enum Scope {
     Device,
 }
 
-/// An address: a register plus an offset, or the offset alone (of a variable in its space).
+/// An address: a register plus an offset, or only the offset of a variable in its space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Address {
     pub(crate) base: Base,
@@ -129,7 +128,7 @@ pub(crate) enum Base {
     Long(Slot),
 }
 
-/// U32, S32, U64, S64 (`Add`, `Min`, `Max`), F32, F64 (`Add`), U32 and U64 (the rest).
+/// `Add`, `Min`, `Max` of U32, S32, U64, S64; `Add` of F32, F64; the others of U32 and U64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Atomic {
     Add,
@@ -168,8 +167,8 @@ pub(crate) enum Clock {
     Whole,
 }
 
-/// A reduction of the predicates of a block: the number that hold (a 32-bit slot), or whether all
-/// or any hold (a predicate).
+/// A reduction of a predicate over a block: the number of threads where it is true (a 32-bit slot),
+/// or a predicate that is true if it is true in all or in any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Reduction {
     Count,
@@ -187,7 +186,7 @@ pub(crate) enum Vote {
 /// A register: an index into the bank that its type belongs to.
 pub(crate) type Slot = u16;
 
-/// The three kinds of slots, by what fits in one.
+/// The three banks of slots, by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bank {
     Word,
@@ -209,13 +208,13 @@ pub(crate) struct Vector {
     pub(crate) order: Order,
     pub(crate) ty: Type,
     pub(crate) count: u8,
-    /// The registers have 64 bits.
+    /// True if the registers have 64 bits.
     pub(crate) wide: bool,
     pub(crate) slots: [Slot; 4],
 }
 
 impl Vector {
-    /// One of parameters, which nothing orders.
+    /// Returns a load of parameters, which has no order.
     pub(crate) fn plain(ty: Type, count: u8, wide: bool, slots: [Slot; 4]) -> Vector {
         Vector { space: Space::Parameter, order: Order::Weak, ty, count, wide, slots }
     }
@@ -225,7 +224,7 @@ impl Vector {
     }
 }
 
-/// The geometry of a texture or surface instruction: its coordinates, behind the number of a layer.
+/// The numbers of a texture or surface instruction: coordinates, after a layer if it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Geometry {
     One,
@@ -236,7 +235,7 @@ pub(crate) enum Geometry {
 }
 
 impl Geometry {
-    /// As PTX writes it.
+    /// Returns the geometry with this name in PTX.
     pub(crate) fn of(name: &str) -> Option<Geometry> {
         let all = [Self::One, Self::Two, Self::Three, Self::Layers1, Self::Layers2];
         all.into_iter().find(|geometry| geometry.name() == name)
@@ -256,7 +255,7 @@ impl Geometry {
         matches!(self, Geometry::Layers1 | Geometry::Layers2)
     }
 
-    /// Returns the count of numbers of a place: the layer and the coordinates.
+    /// Returns the number of 32-bit numbers in a place: the layer and the coordinates.
     pub(crate) fn numbers(self) -> usize {
         match self {
             Geometry::One => 1,
@@ -266,14 +265,14 @@ impl Geometry {
     }
 }
 
-/// What an access outside of a surface does.
+/// The effect of an access outside of a surface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Outside {
-    /// It is reported.
+    /// The access is reported.
     Trap,
-    /// It goes to the nearest place.
+    /// The access goes to the nearest place.
     Clamp,
-    /// It reads zeros, or writes nothing.
+    /// The access reads zeros or writes nothing.
     Zero,
 }
 
@@ -284,7 +283,7 @@ pub(crate) enum Query {
     Height,
     Depth,
     Layers,
-    /// Whether coordinates are normalized.
+    /// 1 if coordinates are normalized, else 0.
     Normalized,
 }
 

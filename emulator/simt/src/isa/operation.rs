@@ -1,29 +1,29 @@
-//! What instructions compute: the operations on registers, and the types that they come in.
+//! The operations on registers that instructions compute, with the types that each supports.
 //!
-//! An operation is a field of its instruction, so that instructions with the same operands are one
-//! row of the table in `instruction`. The documentation of an operation lists the types that the
-//! parser gives to it; the machine may rely on that. Numbers of 16 bits as wider ones are here as
-//! well, since textures and products of matrices need them beside arithmetic. Each operation is
-//! tested by the family of its opcode in the suite.
+//! An operation is a field of its instruction, so instructions with the same operands share one row
+//! of the table in `instruction`. The documentation of an operation lists its types. The parser
+//! produces no others, and the machine relies on that. The conversions of 16-bit floats are here
+//! because textures and products of matrices need them, too. The suite tests each operation with
+//! the family of its opcode.
 
-/// Unary operations and the types they come in.
+/// Operations on one operand, and their types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Unary {
     /// A copy of the bits: U16 to U64, F32, F64.
     Move,
-    /// S16, S32, S64 and floats.
+    /// Floats, S16, S32 and S64; `Absolute` likewise.
     Negate,
     Absolute,
     /// `not.b16`, `.b32`, `.b64`.
     Not,
-    /// `cnot`: 1 where the operand is 0, else 0.
+    /// `cnot`: 1 if the operand is 0, else 0.
     LogicalNot,
-    /// U32 and U64 (`popc`, `clz`, `bfind`: the destination is a 32-bit slot in both cases).
+    /// `popc`, `clz` and `brev` of U32 and U64; the counts are 32-bit slots in both cases.
     PopCount,
     LeadingZeros,
     BitReverse,
-    /// `bfind` of U32, S32, U64, S64: the position of the most significant bit, 2^32-1 if there is
-    /// none; with `shift` the shift that brings it to the top.
+    /// `bfind` of U32, S32, U64, S64: the position of the most significant bit, or 2^32-1 if no bit
+    /// is set. With `shift`, the shift that moves this bit to the top.
     FindBit {
         shift: bool,
     },
@@ -31,15 +31,15 @@ pub(crate) enum Unary {
     Sqrt,
     /// `rcp.rn` of F32 and F64.
     Reciprocal,
-    /// `cvt` of F32 to `tf32`: with the low 13 bits zero.
+    /// `cvt` of F32 to `tf32`, which clears the low 13 bits.
     Tf32 {
         round: Tf32Round,
         relu: bool,
     },
-    /// `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`, `sqrt.approx`, `sin.approx`,
-    /// `cos.approx`, `tanh.approx` of F32 (`ftz`: subnormal operands and results are zeros); of F64
-    /// `rcp.approx.ftz` and `rsqrt.approx.ftz`; of halves and pairs of them `ex2.approx` (of bf16
-    /// with `ftz`) and `tanh.approx`. The bits of these are not those of a GPU: see
+    /// Approximations of F32: `ex2.approx`, `lg2.approx`, `rcp.approx`, `rsqrt.approx`,
+    /// `sqrt.approx`, `sin.approx`, `cos.approx`, `tanh.approx`. With `ftz`, subnormal operands and
+    /// results become zeros. F64 has `rcp.approx.ftz` and `rsqrt.approx.ftz`. Halves and pairs have
+    /// `ex2.approx` (bf16 with `ftz`) and `tanh.approx`. The bits of these differ from a GPU's; see
     /// `approximate.rs`.
     Approximate {
         function: Approximate,
@@ -47,7 +47,7 @@ pub(crate) enum Unary {
     },
 }
 
-/// To nearest with ties away from zero or to even, or toward zero.
+/// The rounding: to nearest with ties away from zero, to nearest even, or toward zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tf32Round {
     Away,
@@ -67,22 +67,22 @@ pub(crate) enum Approximate {
     Tanh,
 }
 
-/// Operations of two operands.
+/// Operations on two operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Binary {
-    /// Integers U16 to S64, wrapping. (Of floats: [`Arithmetic`].)
+    /// Integers U16 to S64, wrapping. Floats use [`Arithmetic`].
     Add,
     Sub,
     /// `mul.lo`, `mul.hi`.
     MulLow,
     MulHigh,
-    /// Divided by zero, both give all ones (as an H100 does; PTX leaves it open).
+    /// A division by zero gives all ones, as on an H100; PTX leaves it open.
     Div,
     Rem,
-    /// Integers U16 to S64; floats: the other operand if one is NaN, and −0 below +0.
+    /// Integers U16 to S64; floats: the other operand if one is NaN, and −0 is below +0.
     Min,
     Max,
-    /// `min.NaN` and `max.NaN` of floats: NaN if one is.
+    /// `min.NaN` and `max.NaN` of floats: NaN if an operand is NaN.
     MinNan,
     MaxNan,
     /// `.b16`, `.b32`, `.b64`.
@@ -109,54 +109,53 @@ pub(crate) enum Arithmetic {
 pub(crate) enum Ternary {
     MadLow,
     MadHigh,
-    /// `shf.l` and `shf.r` of U32: `a` is the lower word, `b` the upper; `wrap` or clamp the shift
-    /// `c`.
+    /// `shf.l` and `shf.r` of U32: `a` is the lower word, `b` the upper, `c` the shift, which wraps
+    /// if `wrap`, else is clamped.
     FunnelLeft {
         wrap: bool,
     },
     FunnelRight {
         wrap: bool,
     },
-    /// `prmt.b32`: which bytes of `a` and `b`, of which `c` says more.
+    /// `prmt.b32`: picks bytes of `a` and `b` as `c` selects.
     Permute(Permute),
     /// `sad`: `c + |a - b|`.
     AbsoluteDifference,
-    /// `mad24` of U32 and S32: the low 24 bits of `a` and `b`, the lower or upper 32 of their
-    /// product; `sat`: of S32.
+    /// `mad24` and `mul24` (`c` is 0) of U32 and S32: multiplies the low 24 bits of `a` and `b` and
+    /// adds `c` to the lower or upper 32 bits of the product; with `sat`, clamps an S32.
     Mad24 {
         high: bool,
         sat: bool,
     },
-    /// `dp4a` and `dp2a`: `c` and the products of bytes of `b` with bytes of `a`, or with its
-    /// halves.
+    /// `dp4a` and `dp2a`: `c` plus the products of bytes of `b` with bytes or halves of `a`.
     DotProduct {
         with: Factors,
         a_signed: bool,
         b_signed: bool,
     },
-    /// `szext` of U32 and S32: the low `b` bits of `a`, extended; `wrap` or clamp `b`.
+    /// `szext` of U32, S32: the low `b` bits of `a`, extended; `b` wraps or is clamped.
     Extend {
         wrap: bool,
     },
-    /// `bmsk`: `b` ones from position `a`; `wrap` or clamp both.
+    /// `bmsk`: `b` ones from position `a`. Both wrap if `wrap`, else are clamped.
     Mask {
         wrap: bool,
     },
-    /// `vadd2`, `vadd4` and their like, on the halves or bytes of words.
+    /// `vadd2`, `vadd4` and similar, on the halves or bytes of words.
     Simd(Simd),
-    /// `vadd`, `vmad` and their like, on a part of each word.
+    /// `vadd`, `vmad` and similar, on a part of each word.
     Video(Video),
-    /// `fns`: the position of the `c`-th one of `a` from position `b` on, or down from it.
+    /// `fns`: the position of the `c`-th set bit of `a`, counted up or down from position `b`.
     FindNth,
 }
 
-/// An operation on two halves or four bytes of `a` and `b`, which are extended by zeros or signs.
+/// An operation on the two halves or four bytes of `a` and `b`, extended by zeros or signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Simd {
     pub(crate) op: SimdOp,
-    /// 16 or 8.
+    /// The bits of a part: 16 or 8.
     pub(crate) bits: u8,
-    /// Of `a`, of `b` and of the results.
+    /// True if `a`, `b` and the results are signed.
     pub(crate) signed: [bool; 3],
     pub(crate) finish: SimdFinish,
 }
@@ -165,17 +164,17 @@ pub(crate) struct Simd {
 pub(crate) enum SimdOp {
     Add,
     Sub,
-    /// `vavrg`: half the sum, and half of 1 away from zero.
+    /// `vavrg`: half the sum, rounded away from zero.
     Average,
     AbsoluteDifference,
     Min,
     Max,
-    /// `vset`: 1 where it holds, else 0.
+    /// `vset`: 1 if the comparison is true, else 0.
     Compare(Compare),
 }
 
-/// What becomes of the results: side by side, cut off or clamped to their bits (`.sat`), or summed
-/// up with `c` (`.add`).
+/// The last step for the results: side by side and truncated, side by side and clamped (`.sat`), or
+/// added to `c` (`.add`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum SimdFinish {
     Cut,
@@ -183,11 +182,11 @@ pub(crate) enum SimdFinish {
     Sum,
 }
 
-/// An operation on a byte, a half or all of `a` and `b`, which are extended by zeros or signs.
+/// An operation on a byte, a half or all of `a` and `b`, extended by zeros or signs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Video {
     pub(crate) op: VideoOp,
-    /// Of `a` and of `b`.
+    /// True if `a` and `b` are signed.
     pub(crate) signed: [bool; 2],
     pub(crate) select: [Part32; 2],
     pub(crate) end: VideoEnd,
@@ -208,7 +207,7 @@ pub(crate) enum VideoOp {
     AbsoluteDifference,
     Min,
     Max,
-    /// By the low bits of `b`, or by 32 at most.
+    /// A shift by the low bits of `b` if `wrap`, else by `b` but at most 32.
     ShiftLeft {
         wrap: bool,
     },
@@ -216,13 +215,13 @@ pub(crate) enum VideoOp {
         wrap: bool,
     },
     Compare(Compare),
-    /// `vmad`: the product and `c`, and 1 (`more`).
+    /// `vmad`: the product plus `c`, plus 1 if `more`.
     MultiplyAdd {
         more: bool,
     },
 }
 
-/// What becomes of the result: it is all, `c` is added, or it replaces a part of `c`.
+/// The last step for the result: none, adding `c`, or replacing a part of `c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum VideoEnd {
     Plain,
@@ -230,23 +229,22 @@ pub(crate) enum VideoEnd {
     Merge(Part32),
 }
 
-/// How `prmt` picks its four bytes: by four selectors, or by one number.
+/// The way in which `prmt` picks its four bytes: by four selectors, or by one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Permute {
     Selectors,
-    /// `.f4e` and `.b4e`: four from there on, forward or backward.
+    /// `.f4e` and `.b4e`: four bytes from the number on, forward or backward.
     Forward,
     Backward,
-    /// `.rc8` and `.rc16`: one byte or one half again and again.
+    /// `.rc8` and `.rc16`: one byte or one half, repeated.
     Byte,
     Half,
-    /// `.ecl` and `.ecr`: those of `a`, with none below or above that one.
+    /// `.ecl` and `.ecr`: the bytes of `a`, clamped to those not below or not above the number.
     ClampLeft,
     ClampRight,
 }
 
-/// What the bytes of `b` are multiplied with: all four with bytes, the lower or the upper two with
-/// halves.
+/// The factors for bytes of `b`: four bytes of `a`, or its halves for the lower or upper two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Factors {
     Bytes,
@@ -254,7 +252,7 @@ pub(crate) enum Factors {
     HighHalves,
 }
 
-/// What `testp` asks of a number. Zeros count as normal.
+/// The property that `testp` tests. Zeros count as normal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum TestFloat {
     Finite,
@@ -265,8 +263,8 @@ pub(crate) enum TestFloat {
     Subnormal,
 }
 
-/// What carries: a sum, a difference (of which the flag is that it does not borrow), a sum with
-/// half of a product.
+/// An operation with a carry: a sum, a difference (whose flag is set if it does not borrow), or a
+/// sum with half of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Carry {
     Add,
@@ -283,7 +281,7 @@ pub(crate) enum Compare {
     Le,
     Gt,
     Ge,
-    /// Of floats: `num` holds for any two numbers, and `nan` for none but where one is NaN.
+    /// For floats: `num` is true for any two numbers, and `nan` is true only if an operand is NaN.
     Always,
     Never,
 }
@@ -295,7 +293,7 @@ pub(crate) enum Logic {
     Xor,
 }
 
-/// What `f16` bits are as `f32`: exact.
+/// Converts `f16` bits to `f32` exactly.
 pub(crate) fn half_as_f32(bits: u16) -> f32 {
     half_as_f64(bits) as f32
 }
@@ -311,7 +309,7 @@ pub(crate) fn half_as_f64(bits: u16) -> f64 {
     }
 }
 
-/// `2^exponent`, for exponents of normal numbers.
+/// Returns `2^exponent`, for exponents of normal numbers.
 pub(crate) fn power(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }

@@ -1,9 +1,10 @@
-//! A kernel, decoded: what the parser makes of PTX and what the machine runs.
+//! A decoded kernel: the parser's result, which the machine runs.
 //!
 //! Every operand is a *slot*: one register of all 32 lanes of a warp. Immediates and special
-//! registers are slots too, filled when a warp starts, so that an instruction never asks what an
-//! operand is. There are three banks: 32-bit slots (which also hold 16-bit values, in their lower
-//! half; the upper half then means nothing), 64-bit slots, and predicates (one mask of 32 bits).
+//! registers are slots, too. They are filled when a warp starts, so an instruction never checks the
+//! kind of an operand. There are three banks: 32-bit slots, 64-bit slots, and predicates (one mask
+//! of 32 bits). 16-bit values are in the lower half of 32-bit slots; the upper half is undefined.
+//! Tested by `tests/suite/declarations.rs`, `variables.rs` and `cases/calls.ptx`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,8 +19,7 @@ pub struct Kernel {
     pub(crate) name: Arc<str>,
     pub(crate) params: Vec<Param>,
     pub(crate) param_bytes: u32,
-    /// The bytes of `.shared` variables with a size, and the offset at which dynamic shared memory
-    /// begins.
+    /// The bytes of `.shared` variables with a size, and the offset of dynamic shared memory.
     pub(crate) static_shared: u32,
     pub(crate) dynamic_shared: u32,
     /// The bytes of `.local` variables of a thread.
@@ -29,19 +29,19 @@ pub struct Kernel {
     pub(crate) required_threads: Option<[u32; 3]>,
     /// The number of slots in each bank.
     pub(crate) slots: [u32; 3],
-    /// The registers with their names, if the module was read with names; likewise the variables in
-    /// shared memory.
+    /// The registers with their names, if the module was parsed with names; likewise the variables
+    /// in shared memory.
     pub(crate) registers: Vec<Register>,
     pub(crate) variables: Vec<SharedVariable>,
     pub(crate) presets: Vec<Preset>,
     pub(crate) code: Vec<Instruction>,
     /// The place in the source of each instruction of `code`.
     pub(crate) places: Vec<Place>,
-    /// The instruction's text, by index in `code`: opcode with modifiers, as in the PTX.
+    /// The text of each instruction, by index in `code`: its opcode with modifiers, as in the PTX.
     pub(crate) opcodes: Vec<Arc<str>>,
-    /// Names of `.file` directives, by the index that a [`Place`] has.
+    /// The names of `.file` directives, by the index in a [`Place`].
     pub(crate) files: Arc<[Arc<str>]>,
-    /// The first instruction of the kernel itself, behind the functions that it calls.
+    /// The first instruction of the kernel itself, after the functions that it calls.
     pub(crate) entry: u32,
     pub(crate) calls: Vec<Call>,
     /// The functions that it calls, in the order of their numbers in the module.
@@ -59,15 +59,15 @@ pub(crate) struct Call {
     pub(crate) returns: Vec<Option<Passed>>,
     /// The slot with the address of the caller's frame; `None` for a kernel, whose frame is at 0.
     pub(crate) frame: Option<Slot>,
-    /// The bytes of the caller's frame. The callee's frame begins behind it.
+    /// The bytes of the caller's frame. The callee's frame follows it.
     pub(crate) frame_bytes: u32,
-    /// The caller's registers, if it may be called again before the call comes back.
+    /// The caller's registers, if it may be called again before this call returns.
     pub(crate) kept: Option<Kept>,
-    /// The instruction behind the call.
+    /// The instruction after the call.
     pub(crate) back: u32,
 }
 
-/// The function that a call calls.
+/// The target of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Callee {
     /// A function by its number: in the module and, once linked, in the kernel.
@@ -87,7 +87,7 @@ pub(crate) enum System {
 }
 
 impl System {
-    /// The function of that name.
+    /// Returns the system function with a name.
     pub(crate) fn of(name: &str) -> Option<System> {
         match name {
             "vprintf" => Some(System::Print),
@@ -135,20 +135,19 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// Returns the address of the function with that number in its module. Nothing else has it.
+    /// Returns the address of the function with this number in its module. Nothing else is at it.
     pub(crate) fn address(number: u32) -> u64 {
         FUNCTIONS + 16 * u64::from(number)
     }
 
-    /// The number of the function at an address.
+    /// Returns the number of the function at an address.
     pub(crate) fn at(address: u64) -> Option<u32> {
         let offset = address.checked_sub(FUNCTIONS).filter(|offset| offset.is_multiple_of(16))?;
         u32::try_from(offset / 16).ok()
     }
 }
 
-/// The first address of a function: above the windows of generic addresses, and below global
-/// memory.
+/// The first address of a function: above the windows of generic addresses, below global memory.
 const FUNCTIONS: u64 = 1 << 36;
 
 /// A register that the PTX names.
@@ -180,9 +179,9 @@ pub struct SharedVariable {
 pub struct Param {
     /// Its name in the PTX: the kernel's name and a number.
     pub name: Arc<str>,
-    /// Its type as the PTX has it, or that of its elements: `u64`, `b8`.
+    /// Its type in the PTX, or the type of its elements: `u64`, `b8`.
     pub ty: &'static str,
-    /// Its size in bytes; 0 of a texture, a sampler or a surface.
+    /// Its size in bytes; 0 for a texture, a sampler or a surface.
     pub bytes: u32,
     /// Its required alignment in bytes, a power of two.
     pub align: u32,
@@ -195,8 +194,8 @@ pub struct Param {
 pub(crate) struct Place {
     /// The line of the PTX, from 1.
     pub(crate) line: u32,
-    /// The file (an index into [`Kernel::files`]) and line of the last `.loc` before it. Of an
-    /// inlined function this is the line inside of it.
+    /// The file (an index into [`Kernel::files`]) and line of the last `.loc` before it. For an
+    /// inlined function, this is the line inside of the function.
     pub(crate) source: Option<(u16, u32)>,
 }
 
@@ -252,18 +251,17 @@ pub(crate) enum Special {
     TotalShared,
     /// `%reserved_smem_offset_begin`, `_end`, `_cap`, `_0`, `_1`.
     Reserved(Reserved),
-    /// `%smid` and `%nsmid`: there is one multiprocessor, number 0.
+    /// `%smid` and `%nsmid`: the emulator has one multiprocessor, number 0.
     Multiprocessor,
     MultiprocessorCount,
-    /// `%envreg0` to `%envreg31`, which the driver sets. For CUDA these are the upper and the
-    /// lower half of the address of a cooperative launch's workspace, in `%envreg1` and
-    /// `%envreg2`, and 0.
+    /// `%envreg0` to `%envreg31`, which the driver sets. CUDA stores the address of a cooperative
+    /// launch's workspace in `%envreg1` (the upper half) and `%envreg2`, and 0 in the others.
     Environment(u8),
 }
 
-/// A place in the shared memory that CUDA keeps for itself in each block, and its size. Code of
-/// cooperative groups asks for it, where tiles of several warps meet. Here it lies behind the
-/// kernel's own, and so far behind that who goes a little too far is not in it.
+/// A place in the shared memory that CUDA reserves in each block, or its size. Code of cooperative
+/// groups reads it where tiles of several warps meet. Here it is after the kernel's shared memory,
+/// with a gap, so that an access slightly past the kernel's end does not reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Reserved {
     Begin,
@@ -276,7 +274,7 @@ impl Reserved {
     const BYTES: u32 = 1024;
     const GAP: u32 = 1024;
 
-    /// Returns the value of the register, behind `own` bytes of the kernel's shared memory.
+    /// Returns the value of the register if the kernel has `own` bytes of shared memory.
     pub(crate) fn value(self, own: u32) -> u32 {
         let begin = own.saturating_add(Reserved::GAP) / 16 * 16;
         match self {
@@ -289,18 +287,18 @@ impl Reserved {
 }
 
 impl Kernel {
-    /// Returns whether it uses variables of its module in device memory.
+    /// Returns true if it uses variables of its module in device memory.
     pub(crate) fn uses_globals(&self) -> bool {
         self.presets.iter().any(|preset| matches!(preset, Preset::Global { .. }))
     }
 
-    /// Returns whether it asks for the workspace of a cooperative launch: it may wait at a barrier
-    /// of the grid.
+    /// Returns true if it reads the workspace of a cooperative launch, so that it may wait at a
+    /// barrier of the grid.
     pub(crate) fn uses_workspace(&self) -> bool {
         self.uses_special(|which| matches!(which, Special::Environment(1 | 2)))
     }
 
-    /// Returns whether it asks for the shared memory that CUDA keeps for itself.
+    /// Returns true if it uses the shared memory that CUDA reserves.
     pub(crate) fn uses_reserved_shared(&self) -> bool {
         self.uses_special(|which| matches!(which, Special::Reserved(_)))
     }
@@ -311,40 +309,39 @@ impl Kernel {
         self.presets.iter().any(is_one)
     }
 
-    /// The kernel's name.
+    /// Returns the kernel's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The bytes of all parameters together, those between them included: the length of
+    /// Returns the bytes of all parameters together, with the padding between them: the length of
     /// [`Launch::arguments`](crate::Launch::arguments).
     pub fn param_bytes(&self) -> u32 {
         self.param_bytes
     }
 
-    /// Its parameters, in order.
+    /// Returns its parameters, in order.
     pub fn params(&self) -> &[Param] {
         &self.params
     }
 
-    /// Bytes of shared memory that it has in any launch, beside what a launch adds.
+    /// Returns the bytes of shared memory that it has in any launch, without the dynamic part.
     pub fn shared_bytes(&self) -> usize {
         self.static_shared as usize
     }
 
-    /// Bytes of local memory of every thread.
+    /// Returns the bytes of local memory of each thread.
     pub fn local_bytes(&self) -> usize {
         self.local_bytes as usize
     }
 
-    /// The file and line that an instruction was compiled from.
+    /// Returns the file and line that an instruction was compiled from.
     pub(crate) fn source_of(&self, pc: usize) -> Option<(Arc<str>, u32)> {
         let (file, line) = self.places[pc].source?;
         Some((self.files.get(usize::from(file))?.clone(), line))
     }
 
-    /// Where an instruction comes from, in words: `ref.cu:12`, or the line of the PTX where no
-    /// source is known.
+    /// Returns the place of an instruction in words: `ref.cu:12`, or else the line of the PTX.
     pub(crate) fn place_of(&self, pc: usize) -> String {
         match self.source_of(pc) {
             Some((file, line)) => format!("{file}:{line}"),
@@ -352,7 +349,7 @@ impl Kernel {
         }
     }
 
-    /// The largest number of threads of a block: that of `__launch_bounds__`, or 1024.
+    /// Returns the largest number of threads of a block: the bound of `__launch_bounds__`, or 1024.
     pub fn max_threads_per_block(&self) -> usize {
         let bounds = self.required_threads.or(self.max_threads);
         bounds.map_or(1024, |[x, y, z]| {
@@ -367,12 +364,12 @@ pub(crate) struct Declared {
     pub(crate) name: Arc<str>,
     pub(crate) constant: bool,
     pub(crate) bytes: u32,
-    /// What it holds at first, where that is not zero; in ascending order, apart from each other.
+    /// The initial bytes that are not zero, in ascending order and without overlaps.
     pub(crate) pieces: Vec<Piece>,
     pub(crate) addresses: Vec<Reference>,
 }
 
-/// Bytes that are given, from an offset on.
+/// Initial bytes from an offset on.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
     pub(crate) offset: u32,
@@ -389,13 +386,13 @@ pub(crate) struct Reference {
 }
 
 impl Call {
-    /// What it hands over that a function does not take, as the rest of a sentence.
+    /// Returns a mismatch with what a function takes, as the rest of a sentence.
     pub(crate) fn mismatch(&self, params: &[Passed], returns: &[Passed]) -> Option<String> {
         let (given, takes) = (self.arguments.len(), params.len());
         if given != takes {
             return Some(format!("hands over {given} arguments, and it takes {takes}"));
         }
-        // Results may be left where they are.
+        // Results may be ignored.
         let (wanted, gives) = (self.returns.len(), returns.len());
         if wanted > gives {
             return Some(format!("wants {wanted} results, and it gives {gives}"));

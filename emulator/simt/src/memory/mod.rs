@@ -1,4 +1,4 @@
-//! The memories of an emulated device, and what is known of each place in them.
+//! The memories of an emulated device, and the shadow state that records who accessed each place.
 
 pub(crate) mod global;
 pub(crate) mod order;

@@ -1,9 +1,9 @@
-//! `call`: of a function by its name, or through a register that holds its address; and `brx.idx`,
-//! which branches to one of several labels, as a `switch` becomes.
+//! `call`, to a function by its name or through a register with its address, and `brx.idx`, which
+//! branches to one of several labels, as a `switch` does.
 //!
-//! Arguments and results lie in the frames, local memory of each thread: a call copies arguments
-//! from the caller's frame to the callee's, and a return copies results back. `brx.idx` becomes a
-//! comparison and a branch for each label, of which only the first one counts.
+//! Arguments and results are in frames, in the local memory of each thread. A call copies arguments
+//! from the caller's frame to the callee's frame, and a return copies results back. `brx.idx`
+//! becomes a comparison and a branch for each label, of which only the first pair is counted.
 
 use crate::isa::{Call, Callee, Compare, Guard, Logic, Op, Order, Passed, Space, Type};
 use crate::parse::body::names::Named;
@@ -15,7 +15,7 @@ use crate::parse::source::statement::{Atom, Operand, Statement};
 use crate::parse::source::types::{Class, Number, Typed, U32, U64, unsigned};
 
 impl<'s> Body<'_, 's> {
-    /// The rest of `call.uni (result), name, (argument, %r1), prototype;` behind the opcode.
+    /// Reads the rest of `call.uni (result), name, (argument, %r1), prototype;` after the opcode.
     pub(super) fn call(&mut self) -> Result<Op, String> {
         let mut returns = Vec::new();
         if self.context.cursor.accept(b'(')? {
@@ -42,7 +42,7 @@ impl<'s> Body<'_, 's> {
                 }
                 more = self.context.cursor.accept(b',')?;
             }
-            // The name of a prototype, or of a list of targets: each call is checked when it is
+            // The name of a prototype or of a list of targets. Each call is checked when it is
             // executed.
             if more {
                 self.context.cursor.name()?;
@@ -62,7 +62,7 @@ impl<'s> Body<'_, 's> {
         Ok(Op::Call { site: self.unit.kernel.calls.len() as u32 - 1, target })
     }
 
-    /// Names and numbers up to the closing bracket.
+    /// Reads names and numbers up to the closing bracket.
     fn list(&mut self) -> Result<Vec<Atom<'s>>, String> {
         let mut atoms = Vec::new();
         let cursor = &mut self.context.cursor;
@@ -78,11 +78,11 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// Where an argument lies in the frame: that of a register is put there.
+    /// Returns the place of an argument in the frame, after storing it there from a register.
     fn argument(&mut self, atom: Atom<'s>) -> Result<Passed, String> {
         let (typed, slot) = match atom {
             Atom::Number(Number::Integer(value)) => {
-                // Of four bytes, as long as a type is not seen.
+                // Four bytes, since no type is visible here.
                 let slot = self.slots.constant(Constant::Word(value as u32))?;
                 (crate::parse::source::types::B32, slot)
             }
@@ -98,7 +98,7 @@ impl<'s> Body<'_, 's> {
         Ok(passed)
     }
 
-    /// Where a result is going to lie in the frame: that for a register is taken from there.
+    /// Returns the place of a result in the frame, from which a register loads it later.
     fn returned(&mut self, atom: Atom<'s>) -> Result<Option<Passed>, String> {
         let Atom::Name(name) = atom else { return Err("a number is no result".to_string()) };
         if name == "_" {
@@ -138,14 +138,14 @@ impl<'s> Body<'_, 's> {
         Ok(Passed { offset: self.room(bytes, bytes)?, bytes })
     }
 
-    /// Puts a register into the frame.
+    /// Returns the instruction that stores a register to the frame.
     pub(super) fn store_to_frame(&self, typed: Typed, slot: u16, offset: u32) -> Op {
         let (space, order, count, wide) = (Space::Local, Order::Weak, 1, typed.ty.is_wide());
         let address = self.in_frame(offset.into());
         Op::Store { space, order, ty: unsigned(typed.ty), count, wide, a: [slot; 4], address }
     }
 
-    /// Takes a register from the frame.
+    /// Returns the instruction that loads a register from the frame.
     pub(super) fn load_from_frame(&self, typed: Typed, slot: u16, offset: u32) -> Op {
         let (space, order, count, wide) = (Space::Local, Order::Weak, 1, typed.ty.is_wide());
         let address = self.in_frame(offset.into());
@@ -162,7 +162,7 @@ enum Handed {
 const MOST_TARGETS: usize = 4096;
 
 impl<'s> Body<'_, 's> {
-    /// `.branchtargets A, B;` behind a label, which is the list's name.
+    /// Reads the rest of `.branchtargets A, B;`. The label before it is the list's name.
     pub(super) fn targets(&mut self) -> Result<(), String> {
         let label = self.last_label.take().ok_or("`.branchtargets` stands behind a label")?;
         let mut targets = Vec::new();
@@ -180,7 +180,7 @@ impl<'s> Body<'_, 's> {
         Ok(())
     }
 
-    /// `brx.idx %r1, list;`
+    /// Reads the rest of `brx.idx %r1, list;` and emits its comparisons and branches.
     pub(super) fn switch(
         &mut self,
         guard: Option<Guard>,
@@ -191,7 +191,7 @@ impl<'s> Body<'_, 's> {
             return Err("it takes an index and the label of a list of labels".to_string());
         };
         let a = self.source(&index, U32)?;
-        // Of each list there is one: so that no source is much shorter than what it becomes.
+        // A list can be used once, so that the code stays linear in the length of the source.
         let targets = self.lists.remove(list).ok_or_else(|| {
             format!("`{}` is no list of `.branchtargets` before it that is not used", show(list))
         })?;

@@ -1,4 +1,4 @@
-//! The kernels of a source and what they take, without what they do.
+//! The declarations of a source: its kernels and their parameters, without the bodies.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use crate::parse::body::unit::ParseError;
 use crate::parse::source::cursor::Cursor;
 use crate::parse::source::lexer::Kind;
 
-/// Sources of more bytes are refused.
+/// The most bytes of a source.
 const MOST_BYTES: usize = 1 << 30;
 
-/// The kernels that a PTX source declares, each with its parameters.
+/// The kernels that a PTX source declares, with their parameters.
 ///
-/// They are read of any valid PTX, whatever its instructions are: what
-/// [`Module::parse`](super::Module::parse) does not emulate is passed over here. Where it accepts a
-/// source, both find the same.
+/// Reads any valid PTX, whatever its instructions are: instructions that
+/// [`Module::parse`](super::Module::parse) refuses are skipped here. For a source that it accepts,
+/// both find the same kernels and parameters.
 ///
 /// ```
 /// let ptx = "
@@ -40,7 +40,7 @@ pub struct Declarations {
     entries: Vec<Declaration>,
 }
 
-/// A kernel as it is declared: its name and its parameters.
+/// The declaration of a kernel: its name and its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declaration {
     name: Arc<str>,
@@ -51,12 +51,12 @@ pub struct Declaration {
 impl Declarations {
     /// Reads the declarations of a PTX source of version 1.4 or later.
     ///
-    /// The time is linear in the length of the source; it never panics.
+    /// Takes time linear in the length of the source, and never panics.
     ///
     /// # Errors
     ///
-    /// If the source is no PTX, or older: of older PTX the parameters are not in a list. No body is
-    /// looked into, so that a source with wrong instructions is none of the errors.
+    /// A [`ParseError`] if the source is not PTX, or is older than version 1.4, where parameters
+    /// are not in a list. Bodies are skipped, so wrong instructions are not an error.
     pub fn parse(source: &str) -> Result<Declarations, ParseError> {
         if source.len() > MOST_BYTES {
             let message = format!("the source has more than {MOST_BYTES} bytes");
@@ -70,29 +70,29 @@ impl Declarations {
         Ok(Declarations { entries })
     }
 
-    /// The kernels that have a body here, in the order of the source.
+    /// Returns the kernels with a body, in the order of the source.
     pub fn entries(&self) -> &[Declaration] {
         &self.entries
     }
 
-    /// The kernel of that name.
+    /// Returns the kernel with a name.
     pub fn entry(&self, name: &str) -> Option<&Declaration> {
         self.entries.iter().find(|entry| entry.name() == name)
     }
 }
 
 impl Declaration {
-    /// The kernel's name, as the PTX has it.
+    /// Returns the kernel's name in the PTX.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it takes, in order.
+    /// Returns its parameters, in order.
     pub fn params(&self) -> &[Param] {
         &self.params
     }
 
-    /// Bytes from the first parameter to the end of the last.
+    /// Returns the number of bytes from the first parameter to the end of the last.
     pub fn param_bytes(&self) -> u32 {
         self.param_bytes
     }
@@ -111,7 +111,7 @@ fn read(cursor: &mut Cursor) -> Result<Vec<Declaration>, String> {
         let token = cursor.begin_any()?;
         match token.kind {
             Kind::End => return Ok(entries),
-            // Of a function, a variable's value, or a section for debuggers.
+            // The body of a function, the value of a variable, or a section for debuggers.
             Kind::Mark(b'{') => cursor.skip_braces()?,
             Kind::Mark(b'}') => return Err("nothing is open that `}` closes".to_string()),
             Kind::Directive if token.text == ".entry" => {
@@ -134,8 +134,8 @@ fn read(cursor: &mut Cursor) -> Result<Vec<Declaration>, String> {
     }
 }
 
-/// Takes what stands between a kernel's parameters and its body (`.maxntid 128, 1, 1`), up to the
-/// brace that opens the body; or with the semicolon that stands in place of one.
+/// Skips what is between a kernel's parameters and its body (`.maxntid 128, 1, 1`). Returns true
+/// before the opening brace of a body, or false after the semicolon that replaces it.
 pub(super) fn has_body(cursor: &mut Cursor) -> Result<bool, String> {
     let mut in_pragma = false;
     loop {
@@ -146,7 +146,7 @@ pub(super) fn has_body(cursor: &mut Cursor) -> Result<bool, String> {
                 cursor.next()?;
                 return Ok(false);
             }
-            // The one directive here that ends with a semicolon itself.
+            // `.pragma` is the only directive here that ends with its own semicolon.
             Kind::Mark(b';') => in_pragma = false,
             Kind::Directive => in_pragma = token.text == ".pragma",
             Kind::Number | Kind::Text | Kind::Word | Kind::Mark(b',') => {}

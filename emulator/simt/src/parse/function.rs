@@ -1,4 +1,4 @@
-//! Functions, `.func`: their heads, and what a kernel's code becomes with those that it calls.
+//! Functions, `.func`: their heads, their aliases, and their parameters in frames.
 
 use std::sync::Arc;
 
@@ -15,13 +15,12 @@ use crate::parse::source::lexer::{Kind, show};
 use crate::parse::source::types::{self, Class};
 
 impl<'s> Context<'s> {
-    /// The rest of a `.func` behind that word: a declaration, or a definition, for which `finish`
-    /// is called.
+    /// Reads the rest of a `.func`: a declaration, or a definition, for which it calls `finish`.
     pub(super) fn function(&mut self, finish: fn(&mut Unit)) -> Result<(), String> {
         let begin = self.cursor.clone();
         let (variables, unrounded) = (self.variables.len(), self.unrounded.len());
         let read = match self.signature() {
-            // It may call itself.
+            // Declared before the body, since the function may call itself.
             Ok(signature) => {
                 self.number_of(signature.name)?;
                 self.names.open()?;
@@ -38,7 +37,7 @@ impl<'s> Context<'s> {
                 (name, Ok(unit))
             }
             Err(message) => {
-                // Only if it is known where it ends is nobody concerned but who calls it.
+                // If its end is found, the error concerns only its callers.
                 let (name, end) = end_of_function(begin).ok_or_else(|| message.clone())?;
                 let (line, message) = self.cursor.error(message);
                 self.cursor = end;
@@ -56,7 +55,7 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// `.alias another, name;`
+    /// Reads the rest of `.alias another, name;`.
     pub(super) fn alias(&mut self) -> Result<(), String> {
         let another = self.cursor.name()?;
         self.cursor.expect(b',')?;
@@ -80,7 +79,7 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// The number of the function of that name, which is declared if it is not yet.
+    /// Returns the number of the function with a name, which it declares if needed.
     fn number_of(&mut self, name: &'s str) -> Result<usize, String> {
         if let Some(Named::Function(number)) = self.names.declared(name) {
             return Ok(number);
@@ -91,7 +90,7 @@ impl<'s> Context<'s> {
         Ok(number)
     }
 
-    /// What stands behind a function's head: its body, if it has one.
+    /// Reads what follows a function's head: its body, if it has one.
     fn body(&mut self, signature: Signature<'s>) -> Result<(&'s str, Option<Unit>), String> {
         let mut cursor = self.cursor.clone();
         if !has_body(&mut cursor)? {
@@ -103,7 +102,7 @@ impl<'s> Context<'s> {
         Body::function(signature, self).map(|unit| (name, Some(unit)))
     }
 
-    /// `(.param .b32 result) name (.param .b64 a, .reg .u32 b)`
+    /// Reads `(.param .b32 result) name (.param .b64 a, .reg .u32 b)`.
     fn signature(&mut self) -> Result<Signature<'s>, String> {
         let returns = self.formals()?;
         let name = self.cursor.name()?;
@@ -111,7 +110,7 @@ impl<'s> Context<'s> {
         Ok(Signature { name, returns, params })
     }
 
-    /// What a function takes or returns, in brackets, if it is anything.
+    /// Reads the parameters or results of a function in brackets, if there are any.
     fn formals(&mut self) -> Result<Vec<Formal<'s>>, String> {
         let cursor = &mut self.cursor;
         let mut formals = Vec::new();
@@ -142,7 +141,7 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// What stands between a function's parameters and its body.
+    /// Reads the directives between a function's parameters and its body.
     fn attributes(&mut self) -> Result<(), String> {
         while !self.cursor.peek()?.is(b'{') {
             match self.cursor.directive()? {
@@ -158,8 +157,8 @@ impl<'s> Context<'s> {
 }
 
 impl Context<'_> {
-    /// Calls by another name are of the function that it is for. (A pointer to the name points to
-    /// no function.)
+    /// Replaces aliases in calls by the functions that they name. A pointer to an alias does not
+    /// point to a function.
     pub(super) fn use_aliases(&mut self, kernels: &mut [(Arc<str>, Result<Unit, ParseError>)]) {
         let aliases: Vec<Option<usize>> =
             self.functions.iter().map(|function| function.alias).collect();
@@ -180,8 +179,8 @@ impl Context<'_> {
 }
 
 impl<'s> Body<'_, 's> {
-    /// Declares what a function takes or returns. Each has a place in the frame, where the caller
-    /// puts and finds it.
+    /// Declares a parameter or result of a function. Returns its place in the frame, where the
+    /// caller stores and finds it.
     pub(super) fn formal(&mut self, formal: &Formal<'s>) -> Result<u32, String> {
         let Formal { name, bytes, align, register } = *formal;
         let named = match register {
@@ -206,7 +205,7 @@ impl<'s> Body<'_, 's> {
     }
 }
 
-/// Takes what stands up to a function's body, or with the semicolon that stands in place of one.
+/// Skips to a function's body, or past the semicolon that replaces it. Returns true before a body.
 fn has_body(cursor: &mut Cursor) -> Result<bool, String> {
     let mut in_pragma = false;
     loop {
@@ -223,7 +222,7 @@ fn has_body(cursor: &mut Cursor) -> Result<bool, String> {
     }
 }
 
-/// The name of a function and the place behind it, from that behind `.func`.
+/// Returns the name of a function and the place after its end, given the place after `.func`.
 fn end_of_function(mut cursor: Cursor<'_>) -> Option<(&str, Cursor<'_>)> {
     let mut end = || {
         if cursor.accept(b'(')? {

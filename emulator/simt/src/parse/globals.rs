@@ -1,10 +1,9 @@
-//! Variables in device memory, `.global` and `.const`, and the values that they hold at first.
+//! Variables in device memory, `.global` and `.const`, with their initial values.
 //!
-//! A variable that is not supported refuses the kernels that use it, and no others: what is wrong
-//! with it is kept under its name until a kernel names it. Values are collected as pieces of bytes
-//! with gaps of zeros between them, so that a large array of zeros costs nothing; addresses of
-//! other variables are filled in when the variables are placed. Tested by `variables.rs` of the
-//! suite.
+//! A variable that is not supported refuses only the kernels that use it: its error is saved under
+//! its name until a kernel names it. Values are collected as pieces of bytes with gaps of zeros
+//! between them, so that a large array of zeros costs nothing. Addresses of other variables are
+//! filled in when the variables are placed. Tested by `tests/suite/variables.rs`.
 
 use std::sync::Arc;
 
@@ -16,25 +15,25 @@ use crate::parse::source::cursor::Cursor;
 use crate::parse::source::lexer::{Kind, show};
 use crate::parse::source::types::{self, Number, Typed};
 
-/// Constant memory of a module, as the driver limits it.
+/// The most constant memory of a module, which is the driver's limit.
 const MOST_CONSTANT: u32 = 64 << 10;
-/// Dimensions of an array.
+/// The most dimensions of an array.
 const MOST_DIMENSIONS: usize = 16;
-/// The most apart that values are kept together, with the zeros between them.
+/// The largest gap of zeros that is stored within a piece.
 const MOST_ZEROS: u32 = 16;
 
-/// A variable in device memory while it is read.
+/// A variable in device memory while it is parsed.
 struct Reader<'c, 's> {
     context: &'c mut Context<'s>,
     typed: Typed,
     pieces: Vec<Piece>,
     addresses: Vec<Reference>,
-    /// The end of what is given.
+    /// The end of the values so far.
     end: u32,
 }
 
 impl<'s> Context<'s> {
-    /// The rest of `.global .align 4 .u32 name[2] = {1, 2};` after the state space.
+    /// Reads the rest of `.global .align 4 .u32 name[2] = {1, 2};` after the state space.
     pub(super) fn device_variables(
         &mut self,
         space: VariableSpace,
@@ -69,7 +68,7 @@ impl<'s> Context<'s> {
                     self.globals.push(declared);
                 }
                 Err(reason) => {
-                    // Those behind it in the same declaration are not looked for.
+                    // Skips the other variables of the same declaration.
                     self.cursor = begin;
                     self.cursor.skip_past(b';').map_err(|_| reason.clone())?;
                     self.names.declare(name, Named::Refused(self.refused.len()))?;
@@ -84,7 +83,7 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// A type, whether it is supported or not.
+    /// Reads a type, supported or not.
     fn type_of_variable(&mut self) -> Result<&'s str, String> {
         let token = self.cursor.peek()?;
         if token.ends_directive() {
@@ -116,7 +115,7 @@ impl<'s> Context<'s> {
             dimensions.push(elements);
         }
         if open {
-            // So long as what is given; for now as long as it can be.
+            // The values determine the length. Until then it is as large as possible.
             dimensions[0] = u32::MAX;
         }
         let mut inner = dimensions.get(1..).unwrap_or_default().iter();
@@ -145,7 +144,7 @@ impl<'s> Context<'s> {
     }
 }
 
-/// `[2][3]`, of which the first may be left open.
+/// Reads `[2][3]`, where the first dimension may be left open.
 fn dimensions(cursor: &mut Cursor) -> Result<(Vec<u32>, bool), String> {
     let (mut dimensions, mut open) = (Vec::new(), false);
     while cursor.accept(b'[')? {
@@ -164,8 +163,8 @@ fn dimensions(cursor: &mut Cursor) -> Result<(Vec<u32>, bool), String> {
 }
 
 impl Reader<'_, '_> {
-    /// A value at an offset: one, or for each dimension a list in braces, which may be shorter than
-    /// that. Each element of the first dimension has `row` bytes.
+    /// Reads a value at an offset: a single value, or for each dimension a list in braces, which
+    /// may be shorter than the dimension. Each element of the first dimension has `row` bytes.
     fn value(&mut self, dimensions: &[u32], offset: u64, row: u64) -> Result<(), String> {
         let Some((&count, inner)) = dimensions.split_first() else {
             let offset = u32::try_from(offset).map_err(|_| "a variable of more than 4 GB")?;
@@ -189,7 +188,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// `1`, `0f3F800000`, `name+8`, `generic(name)`
+    /// Reads `1`, `0f3F800000`, `name+8` or `generic(name)`.
     fn element(&mut self, offset: u32) -> Result<(), String> {
         let token = self.context.cursor.peek()?;
         if token.kind != Kind::Word {
@@ -244,7 +243,7 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Appends bytes that begin at an offset behind all before. Zeros need not be kept.
+    /// Appends bytes at an offset, which is after all earlier ones. Zeros are not stored.
     fn put(&mut self, offset: u32, bytes: &[u8]) -> Result<(), String> {
         let end = offset.checked_add(bytes.len() as u32);
         self.end = self.end.max(end.ok_or("a variable of more than 4 GB")?);

@@ -1,4 +1,4 @@
-//! The head of a kernel: its parameters, which [`Declarations`](super::Declarations) read as well,
+//! The head of a kernel: its parameters, which [`Declarations`](super::Declarations) reads, too,
 //! and the sizes of its blocks.
 
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::parse::body::names::Named;
 use crate::parse::source::cursor::Cursor;
 use crate::parse::source::types;
 
-/// The most bytes that parameters may take, of CUDA 12.1 and later.
+/// The most bytes of parameters, as in CUDA 12.1 and later.
 const MOST_PARAM_BYTES: u32 = 32_764;
 
-/// The types of parameters, and the bytes of each. Textures have none of the block's.
+/// The types of parameters with the bytes of each. Textures take no bytes.
 const TYPES: [(&str, u32); 22] = [
     ("b8", 1),
     ("u8", 1),
@@ -42,13 +42,13 @@ const TYPES: [(&str, u32); 22] = [
 #[derive(Debug, Default)]
 pub(super) struct Head {
     pub(super) params: Vec<Param>,
-    /// From the first parameter to the end of the last.
+    /// The number of bytes from the first parameter to the end of the last.
     pub(super) param_bytes: u32,
 }
 
 impl Head {
-    /// Reads from behind the kernel's name to the end of the list, if there is one. Every parameter
-    /// is shown to `see` with its name and number, while it is the one that errors are blamed on.
+    /// Reads from the kernel's name to the end of the list of parameters, if it has one. Calls
+    /// `see` with each parameter while errors are still reported at its line.
     pub(super) fn read<'s>(
         cursor: &mut Cursor<'s>,
         mut see: impl FnMut(&'s str, usize, &Param) -> Result<(), String>,
@@ -69,7 +69,7 @@ impl Head {
         }
     }
 
-    /// `.param .u64 .ptr .global .align 16 name` or `.param .align 8 .b8 name[24]`
+    /// Reads `.param .u64 .ptr .global .align 16 name` or `.param .align 8 .b8 name[24]`.
     pub(super) fn param<'s>(&mut self, cursor: &mut Cursor<'s>) -> Result<&'s str, String> {
         if !cursor.accept_directive("param")? {
             return Err("a parameter begins with `.param`".to_string());
@@ -90,14 +90,14 @@ impl Head {
                 }
             }
         }
-        // Of what it points to: a promise to the driver's compiler.
+        // The alignment of the pointer's target: a promise to the driver's compiler.
         cursor.alignment()?;
         let name = cursor.name()?;
-        // Of an opaque type there are no arrays here.
+        // Arrays of opaque types are not supported.
         let bytes =
             if element == 0 { Some(0) } else { cursor.size(element)?.filter(|&bytes| bytes > 0) };
         let bytes = bytes.ok_or("a parameter needs a size")?;
-        // What is asked for cannot be less than what the type needs.
+        // The alignment is at least the alignment of the type.
         let align = align.max(element);
         let offset =
             if element == 0 { self.param_bytes } else { self.param_bytes.next_multiple_of(align) };
@@ -109,8 +109,7 @@ impl Head {
     }
 }
 
-/// Reads the head of a kernel from behind its name up to the brace that opens the body, which is
-/// left.
+/// Reads the head of a kernel from after its name to before the opening brace of its body.
 pub(super) fn read(name: &str, context: &mut Context) -> Result<Kernel, String> {
     let Context { cursor, names, .. } = context;
     let Head { params, param_bytes } = Head::read(cursor, |name, number, param| {
@@ -124,7 +123,7 @@ pub(super) fn read(name: &str, context: &mut Context) -> Result<Kernel, String> 
         match context.cursor.directive()? {
             "maxntid" => kernel.max_threads = Some(dimensions(context)?),
             "reqntid" => kernel.required_threads = Some(dimensions(context)?),
-            // How many registers and blocks at a time: no result depends on it.
+            // Hints for registers and blocks per multiprocessor do not change results.
             "minnctapersm" | "maxnctapersm" | "maxnreg" => {
                 context.cursor.count(u32::MAX)?;
             }
@@ -136,7 +135,7 @@ pub(super) fn read(name: &str, context: &mut Context) -> Result<Kernel, String> 
     Ok(kernel)
 }
 
-/// `256`, `16, 16` or `8, 8, 4`
+/// Reads `256`, `16, 16` or `8, 8, 4`.
 fn dimensions(context: &mut Context) -> Result<[u32; 3], String> {
     let mut dimensions = [1; 3];
     for (axis, dimension) in dimensions.iter_mut().enumerate() {

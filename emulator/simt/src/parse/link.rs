@@ -1,9 +1,10 @@
-//! Kernels with the functions that they call.
+//! Links kernels with the functions that they call.
 //!
-//! A kernel's code begins with that of its functions, those that are called before those that call:
-//! the path with the lowest instruction runs first, so that is one in the innermost call, and lanes
-//! meet where it returns. Every function has registers of its own; only a call that may come back
-//! to its caller keeps those of the caller.
+//! A kernel's code begins with its functions, each after the functions that it calls. The emulator
+//! always runs the path with the lowest instruction first, so it runs the innermost call, and lanes
+//! converge where that call returns. Each function has separate registers. Only a call that may
+//! lead back to its caller saves the caller's registers. Tested by `cases/calls.ptx` and
+//! `suite/programs.rs`.
 
 use std::collections::HashMap;
 
@@ -15,30 +16,30 @@ use crate::parse::body::slots::{Late, Shared};
 use crate::parse::body::unit::{Function, MOST_SHARED, ParseError, Unit};
 use crate::parse::source::lexer::show;
 
-/// What the kernels of a module may have together of instructions in functions, which each has for
-/// itself, and of functions that a pointer may point to.
+/// The limit for all kernels of a module together: of instructions in functions, which each kernel
+/// copies, plus functions that a pointer may point to.
 const MOST_LINKED: usize = 1 << 20;
 
 /// Links the kernels of a module, one after the other.
 #[derive(Debug)]
 pub(super) struct Linker<'f> {
     functions: &'f [Function],
-    /// Those whose addresses are taken and that can be linked, by number.
+    /// The numbers of the functions whose addresses are taken and that can be linked.
     pointed: Vec<u32>,
     linked: usize,
-    /// True if kernels keep the names of variables.
+    /// True if kernels save the names of variables.
     named: bool,
 }
 
-/// The functions that a kernel reaches, each behind those that it calls, and the number of its
-/// component: functions that call each other have the same.
+/// The functions that a kernel reaches, each after the functions that it calls, and the component
+/// of each: functions that call each other share a component.
 #[derive(Debug, Default)]
 struct Reached {
     order: Vec<u32>,
     components: HashMap<u32, usize>,
 }
 
-/// Where a unit's parts begin in the kernel.
+/// The places in the kernel where the parts of a unit begin.
 struct Begin {
     code: u32,
     calls: usize,
@@ -55,7 +56,7 @@ impl<'f> Linker<'f> {
         linker
     }
 
-    /// The kernel, with all that it calls.
+    /// Returns the kernel, linked with all that it calls.
     pub(super) fn link(&mut self, unit: Unit) -> Result<Kernel, ParseError> {
         let line = unit.kernel.places.first().map_or(1, |place| place.line);
         let blame = |message: String| ParseError { line, message };
@@ -75,12 +76,12 @@ impl<'f> Linker<'f> {
         Ok(kernel)
     }
 
-    /// A function that can be linked.
+    /// Returns a function, or `None` if it cannot be linked.
     fn unit(&self, number: u32) -> Option<&'f Unit> {
         self.functions.get(number as usize)?.unit.as_ref()?.as_ref().ok()
     }
 
-    /// Puts the code of functions before that of the kernel.
+    /// Joins the code of the functions and, after it, the code of the kernel.
     fn join(&self, unit: Unit, reached: &Reached) -> Result<(Kernel, Vec<(usize, Late)>), String> {
         let mut numbers = reached.order.clone();
         numbers.sort_unstable();
@@ -143,7 +144,7 @@ impl<'f> Linker<'f> {
         kernel.functions = functions;
         let begin = append(&mut kernel, &unit, &mut late)?;
         kernel.entry = begin.code;
-        // Its frame, of which there is one, is at the beginning.
+        // The kernel's only frame is at address 0.
         kernel.calls[begin.calls..]
             .iter_mut()
             .for_each(|call| call.frame_bytes = unit.kernel.local_bytes.next_multiple_of(16));
@@ -164,14 +165,14 @@ impl<'f> Linker<'f> {
         Ok((kernel, late))
     }
 
-    /// What a unit may call, once each.
+    /// Returns the functions that a unit may call, each once.
     fn callees(&mut self, caller: &Kernel) -> Result<Vec<u32>, ParseError> {
         let (mut callees, mut pointers) = (Vec::new(), false);
         for (site, call) in caller.calls.iter().enumerate() {
             match call.callee {
                 Callee::Function(number) => {
                     self.check(caller, site, number)?;
-                    // Those of the system have no code.
+                    // System functions have no code.
                     callees.extend(self.functions[number as usize].unit.as_ref().map(|_| number));
                 }
                 Callee::Pointer => pointers = true,
@@ -193,7 +194,7 @@ impl<'f> Linker<'f> {
         Ok(callees)
     }
 
-    /// Returns whether a call hands over what the function takes, and the function can be linked.
+    /// Checks that a call passes what the function takes, and that the function can be linked.
     fn check(&self, caller: &Kernel, site: usize, number: u32) -> Result<(), ParseError> {
         let function = &self.functions[number as usize];
         let name = show(&function.name);
@@ -231,7 +232,7 @@ impl<'f> Linker<'f> {
         }
     }
 
-    /// Tarjan's strongly connected components (1972), which come in the order that is asked for.
+    /// Finds strongly connected components in the required order (Tarjan, 1972).
     fn reached(&mut self, kernel: &Kernel) -> Result<Reached, ParseError> {
         #[derive(Clone, Copy)]
         struct Visit {
@@ -241,7 +242,7 @@ impl<'f> Linker<'f> {
         let mut reached = Reached::default();
         let mut visits: HashMap<u32, Visit> = HashMap::new();
         let mut stack: Vec<u32> = Vec::new();
-        // Whom each function that is being visited calls, and how many of them have been visited.
+        // For each function being visited: its callees, and the number of them visited so far.
         let mut open = vec![(None, self.callees(kernel)?, 0)];
         while let Some((caller, callees, next)) = open.last_mut() {
             let caller = *caller;
@@ -332,7 +333,7 @@ fn append(
     Ok(begin)
 }
 
-/// Gives shared variables that only functions use their places, and then dynamic shared memory.
+/// Places shared variables that only functions use, and then dynamic shared memory.
 fn finish(
     mut kernel: Kernel,
     late: &[(usize, Late)],
@@ -367,7 +368,7 @@ fn finish(
     Ok(kernel)
 }
 
-/// Adds to the place that a slot holds.
+/// Adds the start of a variable to the value of a preset.
 fn add(preset: &mut Preset, start: u32) {
     match preset {
         Preset::Word { value, .. } => *value = value.wrapping_add(start),
@@ -376,7 +377,7 @@ fn add(preset: &mut Preset, start: u32) {
     }
 }
 
-/// The line of a call.
+/// Returns the line of a call.
 fn line_of(caller: &Kernel, site: usize) -> u32 {
     let at = |op: &Op| matches!(op, Op::Call { site: number, .. } if *number as usize == site);
     let pc = caller.code.iter().position(|instruction| at(&instruction.op)).unwrap_or_default();

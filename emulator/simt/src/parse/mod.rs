@@ -1,19 +1,19 @@
 //! The PTX parser: from text to [`Kernel`](crate::Kernel)s.
 //!
-//! It is strict. Opcodes, modifiers, register classes, state spaces and directives are matched in
-//! full, and what is not known is an error that quotes the statement: an instruction that is
-//! executed as a similar one gives results that are wrong only sometimes.
+//! The parser is strict. It matches opcodes, modifiers, register classes, state spaces and
+//! directives in full. Anything unknown is an error that quotes the statement, because an
+//! instruction that is executed as a similar one gives results that are only sometimes wrong.
 //!
 //! The source is read once, from front to back, in time linear in its length:
-//! - `source` is the text: tokens, types, literals, and an instruction as it is written;
-//! - `body` is what is known while the text is read: names, variables, slots, and the code so far;
-//! - `decode` turns an instruction as it is written into an [`Op`](crate::isa::Op);
+//! - `source` reads the text: tokens, types, literals, and the parts of an instruction;
+//! - `body` holds the state of a body: names, variables, slots, and the code so far;
+//! - `decode` turns the parts of an instruction into an [`Op`](crate::isa::Op);
 //! - `read` reads the body of a kernel or a function, and `call` its calls and switches;
-//! - `head` reads parameters, for `module` and for `declarations`, which is the one reader that is
-//!   not strict: it skips everything that is no kernel's head;
-//! - `module` reads what stands outside of kernels, with `globals` and `function`;
-//! - `link` puts a kernel together with the functions that it calls, and `reuse` lets registers
-//!   that are not needed at the same time share a slot.
+//! - `head` reads parameters for `module` and for `declarations`. The latter is the only reader
+//!   that is not strict: it skips everything outside of kernels' heads;
+//! - `module` reads what is outside of kernels, with `globals` and `function`;
+//! - `link` joins a kernel with the functions that it calls, and `reuse` lets registers that are
+//!   not needed at the same time share a slot.
 
 mod body;
 mod call;

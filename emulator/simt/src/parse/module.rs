@@ -1,10 +1,10 @@
-//! What stands outside of kernels, and what a whole source becomes.
+//! Modules: the directives outside of kernels, and the parser's entry points.
 //!
-//! The source is read once. A kernel that is refused is no reason to refuse the others, as long as
-//! its end can be found: it is skipped, and the reason is kept. When all is read, each kernel is
-//! linked with the functions that it calls. Sizes are bounded, so that the time and the memory are
-//! linear in the length of the source. Tested by `parser.rs`, `calls.rs` and `programs.rs` of the
-//! suite, and by fuzzing.
+//! The source is read once. A kernel that is refused does not refuse the others if its end can be
+//! found: it is skipped, and the reason is saved. After the last directive, each kernel is linked
+//! with the functions that it calls. Sizes are bounded, so that time and memory are linear in the
+//! length of the source. Tested by `suite/parser.rs`, `suite/programs.rs`, `cases/refusals.ptx`,
+//! `cases/calls.ptx`, and by fuzzing.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::parse::body::unit::{ParseError, Unit, VariableSpace};
 use crate::parse::source::cursor::Cursor;
 use crate::parse::source::lexer::Kind;
 
-/// Sources of more bytes are refused.
+/// The most bytes of a source.
 const MOST_BYTES: usize = 16 << 20;
 const MOST_KERNELS: usize = 1 << 16;
 
@@ -28,29 +28,29 @@ const MOST_KERNELS: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct Module {
     kernels: Vec<Arc<Kernel>>,
-    /// Those that cannot run, and why.
+    /// The kernels that cannot run, each with the reason.
     refused: Vec<(Arc<str>, ParseError)>,
     globals: Arc<[Declared]>,
     unrounded: Vec<(u32, Arc<str>)>,
 }
 
 impl Module {
-    /// Reads PTX, as NVRTC or `nvcc --ptx` writes it, versions 7.0 to 9.x.
+    /// Parses PTX of versions 7.0 to 9.x, as NVRTC or `nvcc --ptx` writes it.
     ///
-    /// The time is linear in the length of the source, and so is the memory; it never panics.
+    /// Takes time and memory linear in the length of the source, and never panics.
     ///
     /// # Errors
     ///
-    /// If the source is no PTX, or holds something outside of its kernels that the emulator does
-    /// not know. A kernel that holds something which the emulator does not execute exactly as it
-    /// stands is none: it is in no way of the others, and [`Module::refusal`] says what it is.
+    /// A [`ParseError`] if the source is not PTX, or has something outside of its kernels that the
+    /// emulator does not know. A kernel that the emulator cannot execute exactly is not an error:
+    /// the others are usable, and [`Module::refusal`] returns the reason.
     pub fn parse(source: &str) -> Result<Module, ParseError> {
         Module::decode(source, false, |unit| reuse(&mut unit.kernel))
     }
 
-    /// Reads a module as [`Module::parse`] does, with the names of registers and of variables in
-    /// shared memory, for a [`Stepper`](crate::Stepper) to show them. No two registers share a
-    /// place, so its kernels run more slowly.
+    /// Parses a module as [`Module::parse`] does, and saves the names of registers and of variables
+    /// in shared memory for a [`Stepper`](crate::Stepper). No two registers share a slot, so its
+    /// kernels run more slowly.
     ///
     /// # Errors
     ///
@@ -59,8 +59,8 @@ impl Module {
         Module::decode(source, true, |unit| note_live(&mut unit.kernel))
     }
 
-    /// Reads a module. `finish` is called with each kernel and function before it is linked; until
-    /// then each register has a slot of its own.
+    /// Parses a module. Calls `finish` with each kernel and function before it is linked; until
+    /// then each register has a separate slot.
     pub(super) fn decode(
         source: &str,
         named: bool,
@@ -93,7 +93,7 @@ impl Module {
         Ok(Module { kernels, refused, globals, unrounded: context.unrounded })
     }
 
-    /// The module, if each of its kernels can run.
+    /// Returns the module if all of its kernels can run.
     ///
     /// # Errors
     ///
@@ -105,35 +105,34 @@ impl Module {
         }
     }
 
-    /// The kernel of that name, if it is there and can run.
+    /// Returns the kernel with a name, if it exists and can run.
     pub fn kernel(&self, name: &str) -> Option<&Arc<Kernel>> {
         self.kernels.iter().find(|kernel| kernel.name() == name)
     }
 
-    /// All kernels that can run, in the order of the source.
+    /// Returns all kernels that can run, in the order of the source.
     pub fn kernels(&self) -> impl Iterator<Item = &Arc<Kernel>> {
         self.kernels.iter()
     }
 
-    /// Why the kernel of that name, which is there, cannot run.
+    /// Returns the reason why the existing kernel with a name cannot run.
     pub fn refusal(&self, name: &str) -> Option<&ParseError> {
         self.refusals().find(|(refused, _)| *refused == name).map(|(_, error)| error)
     }
 
-    /// The kernels that cannot run, each with what in it the emulator does not execute, in the
-    /// order of the source.
+    /// Returns the kernels that cannot run, each with the reason, in the order of the source.
     pub fn refusals(&self) -> impl Iterator<Item = (&str, &ParseError)> {
         self.refused.iter().map(|(name, error)| (&**name, error))
     }
 
-    /// The variables in device memory.
+    /// Returns the variables in device memory.
     pub(crate) fn variables(&self) -> &Arc<[Declared]> {
         &self.globals
     }
 
-    /// The additions, subtractions and multiplications of floats, in kernels that can run, that say
-    /// nothing about rounding, each with its line: here they round to nearest, but a driver may
-    /// fuse two of them into one `fma`, and then a GPU's bits differ.
+    /// Returns the additions, subtractions and multiplications of floats without a rounding
+    /// modifier, in kernels that can run, each with its line. The emulator rounds them to nearest.
+    /// A driver may fuse two of them into one `fma`; then a GPU's bits differ.
     pub fn unrounded(&self) -> &[(u32, Arc<str>)] {
         &self.unrounded
     }
@@ -141,7 +140,7 @@ impl Module {
 
 struct Reader<'s> {
     context: Context<'s>,
-    /// The kernels, in the order of the source; or why one is refused.
+    /// The kernels, in the order of the source, or the reason why one is refused.
     units: Vec<(Arc<str>, Result<Unit, ParseError>)>,
     finish: fn(&mut Unit),
 }
@@ -156,7 +155,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `.version 8.0 .target sm_80 .address_size 64`
+    /// Reads `.version 8.0 .target sm_80 .address_size 64`.
     fn head(&mut self) -> Result<(), String> {
         let cursor = &mut self.context.cursor;
         if !((7, 0)..(10, 0)).contains(&cursor.version()?) {
@@ -182,7 +181,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// One directive with all that belongs to it.
+    /// Reads a directive with all that belongs to it.
     fn item(&mut self) -> Result<(), String> {
         let cursor = &mut self.context.cursor;
         let mut linkage = None;
@@ -235,7 +234,7 @@ impl Reader<'_> {
                 self.units.push((Arc::from(name), Ok(unit)));
             }
             Err(message) => {
-                // Only if it is known where the kernel ends are the others not concerned.
+                // The other kernels are usable only if the end of this one is found.
                 let end = end_of_kernel(begin).ok_or_else(|| message.clone())?;
                 let (line, message) = self.context.cursor.error(message);
                 self.units.push((Arc::from(name), Err(ParseError { line, message })));
@@ -247,7 +246,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `.section .debug_str { … }`: for debuggers.
+    /// Skips the rest of `.section .debug_str { … }`, which is for debuggers.
     fn section(&mut self) -> Result<(), String> {
         let cursor = &mut self.context.cursor;
         let name = cursor.directive()?;
@@ -259,7 +258,7 @@ impl Reader<'_> {
     }
 }
 
-/// The place behind a kernel's body, from that behind its name.
+/// Returns the place after a kernel's body, given the place after its name.
 fn end_of_kernel(mut cursor: Cursor) -> Option<Cursor> {
     let mut end = || -> Result<bool, String> {
         if cursor.accept(b'(')? {
@@ -275,14 +274,14 @@ fn end_of_kernel(mut cursor: Cursor) -> Option<Cursor> {
 }
 
 impl Kernel {
-    /// How many instructions it has.
+    /// Returns the number of its instructions.
     pub fn instructions(&self) -> usize {
         self.code.len()
     }
 
-    /// How many registers a thread has here: as many as hold those of the PTX, each from its first
-    /// use to its last, and one for each constant. (The driver's compiler, which may move
-    /// instructions, finds a smaller number.)
+    /// Returns the number of a thread's registers in the emulator: the slots for the registers of
+    /// the PTX, which share slots where their live ranges permit, and one for each constant. (The
+    /// driver's compiler may move instructions and finds a smaller number.)
     pub fn registers(&self) -> usize {
         self.slots.iter().sum::<u32>() as usize
     }

@@ -1,4 +1,4 @@
-//! The body of a kernel or a function: statement after statement, in blocks of braces.
+//! Reads the body of a kernel or a function: its statements, in blocks of braces.
 
 use super::decode::{check_opcode, decode};
 use crate::isa::{Bank, Guard, Instruction, Kernel, Op, Passed};
@@ -11,7 +11,7 @@ use crate::parse::source::lexer::{Kind, Token, show};
 use crate::parse::source::statement::Statement;
 
 impl<'c, 's> Body<'c, 's> {
-    /// Reads the body of a kernel, of which the opening brace is next, to its closing brace.
+    /// Reads the body of a kernel from its opening brace to its closing brace.
     pub(super) fn kernel(head: Kernel, context: &'c mut Context<'s>) -> Result<Unit, String> {
         let mut body = Body::new(head, context);
         body.context.cursor.expect(b'{')?;
@@ -19,7 +19,7 @@ impl<'c, 's> Body<'c, 's> {
         Ok(body.unit())
     }
 
-    /// Reads the body of a function, of which the opening brace is next, to its closing brace.
+    /// Reads the body of a function from its opening brace to its closing brace.
     pub(super) fn function(
         signature: Signature<'s>,
         context: &'c mut Context<'s>,
@@ -108,14 +108,14 @@ impl<'c, 's> Body<'c, 's> {
             "const" => self.context.device_variables(VariableSpace::Const, false),
             "param" => self.context.variables(VariableSpace::Param, false),
             "branchtargets" => self.targets(),
-            // What a call hands over is checked when it is executed.
+            // The arguments of a call are checked when it is executed.
             "callprototype" | "calltargets" => self.context.cursor.skip_past(b';'),
             other => Err(format!("`.{other}` is not supported in a kernel's body")),
         }
     }
 
-    /// `.loc 1 8 48, function_name $L__info_string0, inlined_at 1 10 116`, on one line and without
-    /// a semicolon. What follows the first three numbers says where the function was inlined.
+    /// Reads `.loc 1 8 48, function_name $L__info_string0, inlined_at 1 10 116`, which has no
+    /// semicolon. After the first three numbers comes the place where the function was inlined.
     fn location(&mut self) -> Result<(), String> {
         let cursor = &mut self.context.cursor;
         let first = cursor.peek()?.line;
@@ -139,7 +139,7 @@ impl<'c, 's> Body<'c, 's> {
                 cursor.count(u32::MAX)?;
             }
         }
-        // Line 0: the compiler's own, of no line.
+        // Line 0 marks code of the compiler, which has no line.
         let file = self.context.file(file, first)?;
         self.source = (line > 0).then_some((file, line));
         Ok(())
@@ -182,7 +182,7 @@ impl<'c, 's> Body<'c, 's> {
             return self.switch(guard, statement, token.line);
         }
         let op = match *statement.parts {
-            // With brackets of its own.
+            // `call` has a separate syntax for its operands.
             ["call"] | ["call", "uni"] => self.call()?,
             _ => {
                 check_opcode(&statement.parts)?;
@@ -201,7 +201,7 @@ impl<'c, 's> Body<'c, 's> {
         Ok(())
     }
 
-    /// A kernel that can fall off its end exits there, and a function returns.
+    /// Ends the code of a body that can reach its end: a kernel exits, and a function returns.
     fn end(&mut self, line: u32) -> Result<(), String> {
         let leaves = matches!(
             self.unit.kernel.code.last(),

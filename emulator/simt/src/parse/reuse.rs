@@ -1,37 +1,37 @@
-//! Slots that serve several registers, one after the other.
+//! Register allocation: slots that several registers use, one after the other.
 //!
-//! In PTX nearly every instruction has a register of its own as its destination, and few of them
-//! are needed at a time. A register occupies its slot from the first to the last instruction at
-//! which it is live, in the order of the code; what is free the next one gets (Poletto and Sarkar's
-//! linear scan, 1999). So the registers of a warp are a tenth, in memory and in the cache.
+//! In PTX, nearly every instruction writes a new register, and few registers are live at a time. A
+//! register occupies its slot from the first to the last instruction at which it is live, in the
+//! order of the code. Then the next register gets the slot (linear scan; Poletto and Sarkar, 1999).
+//! This reduces the registers of a warp to a tenth, in memory and in the cache.
 //!
-//! No lane notices. Each has its own part of every slot, an instruction reads its operands before
-//! it writes, and what works across lanes takes from those only that execute it, too. Registers
-//! that may be read before they are written are live from the start and get slots that nothing has
-//! been in: they read zeros.
+//! Results do not change. Each lane has a separate part of every slot, an instruction reads its
+//! operands before it writes, and an instruction across lanes only reads from lanes that execute
+//! it. Registers that may be read before they are written are live from the start. They get slots
+//! that no other register used before, so they read zeros. Tested here, and by `suite/programs.rs`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::isa::{Bank, Instruction, Kernel, Op, Preset, Role, Slot};
 
-/// The most words of sets for each instruction, and the most of them that are gone through: so that
-/// the time is linear in the length of the code. Code that takes more keeps its slots; that of
-/// compilers takes a tenth.
+/// Limits per instruction, for the words of the sets and for the words visited, so that the time is
+/// linear in the length of the code. Code beyond a limit keeps its slots; compilers' code needs a
+/// tenth.
 const MOST_WORDS: usize = 16;
 const MOST_STEPS: usize = 64;
 
-/// Instructions that are executed one after the other, and where they lead.
+/// A basic block: instructions that are executed in sequence, and the blocks that follow.
 struct Block {
     begin: usize,
     end: usize,
     next: [Option<usize>; 2],
 }
 
-/// Of a register that no block is entered with, there is nothing to find out.
+/// The number of a register that is not live at the beginning of any block.
 const WITHIN_BLOCKS: u32 = u32::MAX;
 
-/// Deals out the slots of a kernel anew.
+/// Assigns the slots of a kernel again.
 pub(super) fn reuse(kernel: &mut Kernel) {
     let counts = kernel.slots.map(|count| count as usize);
     let first_of = [0, counts[0], counts[0] + counts[1]];
@@ -44,7 +44,7 @@ pub(super) fn reuse(kernel: &mut Kernel) {
     }
     let Some(spans) = spans(&kernel.code, all, index) else { return };
 
-    // Constants first: they are there before the first instruction, and stay.
+    // Constants come first, since they are live throughout.
     let mut order: Vec<usize> = (0..all).filter(|&i| constant[i] || spans[i].is_some()).collect();
     let begin = |i: usize| if constant[i] { None } else { spans[i].map(|(first, _)| first) };
     order.sort_by_key(|&i| begin(i));
@@ -78,8 +78,7 @@ pub(super) fn reuse(kernel: &mut Kernel) {
     kernel.slots = counts.map(u32::from);
 }
 
-/// Notes for each register that has a name from where to where it is live; throughout, if that
-/// takes too long to find out.
+/// Sets the live range of each named register; the whole code if the analysis takes too long.
 pub(super) fn note_live(kernel: &mut Kernel) {
     let counts = kernel.slots.map(|count| count as usize);
     let first_of = [0, counts[0], counts[0] + counts[1]];
@@ -89,7 +88,7 @@ pub(super) fn note_live(kernel: &mut Kernel) {
     let end = kernel.code.len() as u32;
     for register in &mut kernel.registers {
         register.live = match &spans {
-            // From behind the instruction that writes it, to the one that reads it last.
+            // From the instruction after the first write to the last read.
             Some(spans) => spans[index(register.bank, register.slot)]
                 .map_or(0..0, |(first, last)| first.div_ceil(2) as u32..(last / 2 + 1) as u32),
             None => 0..end,
@@ -97,7 +96,7 @@ pub(super) fn note_live(kernel: &mut Kernel) {
     }
 }
 
-/// The slot that a preset is for.
+/// Returns the slot of a preset.
 pub(super) fn place(preset: &mut Preset) -> (Bank, &mut Slot) {
     match preset {
         Preset::Word { slot, .. } | Preset::Special { slot, .. } => (Bank::Word, slot),
@@ -108,8 +107,8 @@ pub(super) fn place(preset: &mut Preset) -> (Bank, &mut Slot) {
     }
 }
 
-/// From where to where each register is live, if anywhere. Instruction i reads at 2 i and writes at
-/// 2 i + 1.
+/// Returns the first and last place at which each register is live, if any. Instruction i reads at
+/// 2 i and writes at 2 i + 1. Returns `None` if the analysis exceeds a limit.
 fn spans(
     code: &[Instruction],
     registers: usize,
@@ -137,7 +136,7 @@ fn spans(
                     exposed.push((block, number[register] as usize));
                 }
             });
-            // What a guard may leave as it was is not written for certain.
+            // A write with a guard is not certain.
             if instruction.guard.is_none() {
                 visit(at, &mut |role, register| {
                     if role == Role::Writes {
@@ -167,7 +166,7 @@ fn spans(
         }
     }
 
-    // Live at the end of a block is what is live at the beginning of one that follows.
+    // A register is live at the end of a block if it is live at the beginning of a successor.
     let after = |live: &[u64], block: &Block, word: usize| {
         block.next.iter().flatten().fold(0, |all, next| all | live[next * words + word])
     };
@@ -252,7 +251,7 @@ mod tests {
     use super::*;
     use crate::parse::Module;
 
-    /// The kernel of these statements, and how many words, longs and predicates it has.
+    /// Parses a kernel; returns it with its numbers of words, longs and predicates.
     fn kernel(statements: &str) -> (Kernel, [u32; 3]) {
         let source = format!(
             ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry kernel(.param .u64 a)\n{{\n\
@@ -269,7 +268,7 @@ mod tests {
         let adds: String =
             (1..50).map(|i| format!("add.u32 %r{}, %r{i}, %r{i};\n", i + 1)).collect();
         let store = "ld.param.u64 %rd1, [a]; st.global.u32 [%rd1], %r50;";
-        // One beside the constant.
+        // One slot besides the constant.
         assert_eq!(kernel(&format!("mov.u32 %r1, 7;\n{adds}{store}")).1, [2, 1, 0]);
     }
 
@@ -290,12 +289,12 @@ mod tests {
         let ops: Vec<Op> = kernel.code.iter().map(|instruction| instruction.op).collect();
         let Op::Binary { d: sum, a: kept, b: too, .. } = ops[2] else { panic!() };
         let Op::Binary { d: last, .. } = ops[3] else { panic!() };
-        // %tid and constants 5 and 0; then %r1 and %r2, and the two sums share one.
+        // %tid and the constants 5 and 0; then %r1 and %r2, and one slot for both sums.
         assert_eq!((counts, sum), ([6, 1, 1], last));
         assert!(kept != too && sum != kept && sum != too);
     }
 
-    /// What may be read before it is written is zero; what only some lanes write, the others keep.
+    /// A register read before it is written is zero; lanes that do not write preserve it.
     #[test]
     fn what_may_be_read_first_shares_with_nothing_before() {
         let (kernel, counts) = kernel(
@@ -315,7 +314,7 @@ mod tests {
         assert_eq!(counts, [5, 1, 1]);
     }
 
-    /// Results that nobody reads take no slot that holds another result of the same instruction.
+    /// Results that nothing reads must not share a slot with another result of the instruction.
     #[test]
     fn results_of_one_instruction_lie_apart() {
         let (kernel, _) = kernel(

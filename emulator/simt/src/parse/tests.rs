@@ -1,5 +1,5 @@
-//! What instructions are decoded to, where that takes more than a look at the opcode. Which forms
-//! are accepted and refused is tested from outside, in `tests/suite/parser.rs`.
+//! Decoding of instructions, where the opcode alone does not determine the result. Accepted and
+//! refused forms are tested from outside, in `tests/suite/parser.rs`.
 
 use super::module::Module;
 use crate::isa::{
@@ -7,8 +7,8 @@ use crate::isa::{
     Round, Space, Special, Type, Unary,
 };
 
-/// A kernel of these statements, which begin on line 11. `%r1`, `%rd1` and so on are given slots
-/// in the order in which they are used.
+/// Parses these statements as a kernel; they begin on line 11. `%r1`, `%rd1` and so on get slots in
+/// the order of their first use.
 fn kernel(statements: &str) -> Kernel {
     let source = format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .align 32 .b8 dynamic[];\n\
@@ -22,7 +22,7 @@ fn kernel(statements: &str) -> Kernel {
     Kernel::clone(module.kernel("kernel").unwrap())
 }
 
-/// The operations of these statements, without the exit at the end.
+/// Returns the operations of these statements, without the final exit.
 fn ops(statements: &str) -> Vec<Op> {
     let mut ops: Vec<Op> =
         kernel(statements).code.iter().map(|instruction| instruction.op).collect();
@@ -37,10 +37,10 @@ fn convert(to: Type, from: Type, d: u16, a: u16) -> Op {
 #[test]
 fn conversions_in_wider_registers() {
     assert_eq!(ops("cvt.s64.s32 %rd1, %r1;"), [convert(Type::S64, Type::S32, 0, 0)]);
-    // Of a 64-bit register the lower word, in a slot of its own.
+    // The lower word of a 64-bit register, in a separate slot.
     let low = Op::Unpack32 { d: [Some(0), None], a: 0 };
     assert_eq!(ops("cvt.s64.s32 %rd1, %rd2;"), [low, convert(Type::S64, Type::S32, 1, 0)]);
-    // To a 32-bit register by sign, to a 16-bit one as it is.
+    // A 32-bit register gets the sign, a 16-bit register the plain bits.
     let extended = [convert(Type::S8, Type::S32, 1, 0), convert(Type::S32, Type::S8, 1, 1)];
     assert_eq!(ops("cvt.s8.s32 %r1, %r2;"), extended);
     assert_eq!(ops("cvt.s8.s32 %rs1, %r2;"), [convert(Type::S8, Type::S32, 1, 0)]);
@@ -108,7 +108,7 @@ fn variables_lie_one_behind_the_other() {
         "mov.u32 %r1, dynamic; mov.u64 %rd1, dynamic+4; ld.shared.u32 %r2, [second+0]; \
          mov.u64 %rd2, first; st.shared.u32 [dynamic+8], 5;",
     );
-    // `second` is used first, `first` wants 8 bytes of alignment, `dynamic` 32.
+    // `second` is used first; `first` needs an alignment of 8 bytes, `dynamic` of 32.
     assert_eq!((kernel.static_shared, kernel.dynamic_shared), (20, 32));
     let expected = [
         Preset::Word { slot: 1, value: 32 },
@@ -160,7 +160,7 @@ fn branches_and_places() {
     assert_eq!(opcodes, ["bra", "bra", "mov.u32", "ret"]);
 }
 
-/// Every instruction of a kernel takes this much, and the machine reads them one after the other.
+/// The size of each instruction; the machine reads them in sequence.
 #[test]
 fn operations_are_small() {
     assert_eq!(size_of::<Op>(), 40);
@@ -169,7 +169,7 @@ fn operations_are_small() {
 #[test]
 fn every_opcode_of_the_table_has_a_family() {
     let opcodes = crate::instructions().iter().flat_map(|(_, opcodes)| *opcodes);
-    // These two have operands of a syntax of their own.
+    // The operands of these two have a separate syntax.
     for opcode in opcodes.filter(|opcode| !["brx", "call"].contains(opcode)) {
         assert!(super::decode::check_opcode(&[opcode]).is_ok(), "{opcode}");
     }

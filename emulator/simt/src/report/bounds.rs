@@ -1,10 +1,10 @@
-//! What a whole launch may use: instructions, bytes of the host, and time until somebody cancels
-//! it.
+//! Bounds of a whole launch: instructions, bytes of the host, and cancellation by the caller.
 //!
 //! [`Bounds`] belong to the launch and are shared by the ranges of its blocks, which may run on
-//! several cores. Each range has an [`Account`]: it draws instructions from the bounds a few
-//! thousand at a time, so that cores do not meet at one counter with every instruction, and gives
-//! back what is left when it ends, as it does with the bytes of what it had allocated.
+//! several cores. Each range has an [`Account`]. It draws instructions from the bounds a few
+//! thousand at a time, so that cores do not contend for one counter with every instruction. When
+//! the range ends, it gives back the remaining instructions and the bytes of what it allocated.
+//! Tested here, and by `tests/suite/bounds.rs`.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,12 +14,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use super::fault::{Fault, Result};
 use super::finding::ReportKind;
 
-/// The most instructions that a range draws at once: less than a millisecond's worth.
+/// The most instructions that a range draws at once, worth less than a millisecond.
 const MOST_AT_ONCE: u64 = 1 << 14;
-/// Towards the end a range draws only such a part of what is left, so that others find some, too.
+/// Near the end, a range draws only this fraction of what is left, so that others find some, too.
 const SHARES: u64 = 64;
 
-/// What a launch may use, and what it has used.
+/// The bounds of a launch, and what it has used of them.
 #[derive(Debug)]
 pub(crate) struct Bounds<'a> {
     instructions: u64,
@@ -39,12 +39,12 @@ impl<'a> Bounds<'a> {
         Bounds { instructions, undrawn, host_bytes, used, cancel }
     }
 
-    /// Returns the bounds of a launch that has executed `executed` instructions before.
+    /// Returns the bounds for a launch that has already executed `executed` instructions.
     pub(crate) fn after(self, executed: u64) -> Bounds<'a> {
         Bounds { undrawn: AtomicU64::new(self.instructions.saturating_sub(executed)), ..self }
     }
 
-    /// A fault if somebody has cancelled the launch.
+    /// Returns a fault if the caller has cancelled the launch.
     pub(crate) fn go_on(&self) -> Result<()> {
         match self.cancel {
             Some(flag) if flag.load(Relaxed) => Err(self.cancelled()),
@@ -52,8 +52,7 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// Takes bytes of the host for as long as the launch lasts; `what` they are for is a plural, or
-    /// a mass noun.
+    /// Takes bytes of the host until they are given back; `what` (a plural) is their purpose.
     pub(crate) fn take(&self, bytes: u64, what: &str) -> Result<()> {
         let more = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.host_bytes);
         match self.used.fetch_update(Relaxed, Relaxed, more) {
@@ -62,7 +61,7 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// Gives bytes back.
+    /// Gives bytes of the host back.
     pub(crate) fn give(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Relaxed);
     }
@@ -106,11 +105,11 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// What a range of blocks has of its launch's bounds.
+/// The share of a range of blocks in the bounds of its launch.
 #[derive(Debug)]
 pub(crate) struct Account<'a> {
     pub(crate) bounds: &'a Bounds<'a>,
-    /// Instructions that have been drawn and not been executed.
+    /// Instructions that have been drawn but not executed.
     instructions: u64,
     bytes: u64,
 }
@@ -120,7 +119,7 @@ impl<'a> Account<'a> {
         Account { bounds, instructions: 0, bytes: 0 }
     }
 
-    /// One instruction is about to be executed.
+    /// Takes one instruction, which is about to be executed.
     #[inline(always)]
     pub(crate) fn instruction(&mut self) -> Result<()> {
         if self.instructions == 0 {
@@ -137,7 +136,7 @@ impl<'a> Account<'a> {
         Ok(())
     }
 
-    /// Room for one more element. What the vector had before counts on, as while it is copied.
+    /// Makes space for one more element. The old allocation counts on, as during its copy.
     #[inline(always)]
     pub(crate) fn room<T>(&mut self, vec: &mut Vec<T>, what: &str) -> Result<()> {
         if vec.len() < vec.capacity() {
@@ -146,7 +145,7 @@ impl<'a> Account<'a> {
         self.room_for(vec, vec.capacity().saturating_mul(2).max(4), what)
     }
 
-    /// Room for `length` elements in all.
+    /// Makes space for `length` elements in all.
     #[inline(always)]
     pub(crate) fn room_for<T>(
         &mut self,
@@ -161,7 +160,7 @@ impl<'a> Account<'a> {
         reserve(vec, length, what)
     }
 
-    /// Room for one more entry.
+    /// Makes space for one more entry.
     #[inline(always)]
     pub(crate) fn room_in<K: Eq + Hash, V>(
         &mut self,
@@ -178,8 +177,8 @@ impl<'a> Account<'a> {
     fn grow<K: Eq + Hash, V>(&mut self, map: &mut HashMap<K, V>, what: &str) -> Result<()> {
         let more = map.len().max(64);
         let entries = map.len().saturating_add(more) as u64;
-        // One place in eight stays empty, their number is a power of two, and each has a byte of
-        // its own.
+        // One place in eight stays empty, the number of places is a power of two, and each place
+        // takes one byte of metadata.
         let places = (entries.saturating_mul(8) / 7).checked_next_power_of_two();
         let bytes = bytes_of::<(K, V)>(1) + 1;
         self.take(places.map_or(u64::MAX, |places| places.saturating_mul(bytes)), what)?;
@@ -199,7 +198,7 @@ pub(crate) fn bytes_of<T>(length: u64) -> u64 {
     length.saturating_mul(size_of::<T>() as u64)
 }
 
-/// Fills a vector anew with `length` times the same, for which the bytes have been taken.
+/// Fills a vector with `length` copies of a value. The caller has taken the bytes.
 pub(crate) fn refill<T: Clone>(
     vec: &mut Vec<T>,
     length: usize,
@@ -212,12 +211,12 @@ pub(crate) fn refill<T: Clone>(
     Ok(())
 }
 
-/// Room for `length` elements in all, for which the bytes have been taken.
+/// Makes space for `length` elements in all. The caller has taken the bytes.
 pub(crate) fn reserve<T>(vec: &mut Vec<T>, length: usize, what: &str) -> Result<()> {
     vec.try_reserve_exact(length.saturating_sub(vec.len())).map_err(|_| refused(what))
 }
 
-/// The bounds would allow it, and the host does not.
+/// Returns the fault of an allocation that the bounds allow and the host refuses.
 #[cold]
 fn refused(what: &str) -> Box<Fault> {
     let message = format!("needs more memory for {what} than the host has");

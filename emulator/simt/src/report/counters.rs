@@ -1,4 +1,4 @@
-//! What a launch did, counted: for the caller, and while a range of blocks runs.
+//! Counters of a launch: the public form, and the form while a range of blocks runs.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use super::bounds::bytes_of;
 use crate::isa::{Access, Class, Kernel, Place};
 
-/// What the warps of a launch executed. Counters of ranges of blocks add up (`+=`).
+/// Counts of what the warps of a launch executed. Counters of ranges of blocks add up (`+=`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Instructions, counted once for a warp (a divergent warp executes one once per path).
+    /// Instructions, counted once for each warp, and once for each path of a divergent warp.
     pub instructions: u64,
-    /// Instructions, counted once for every lane that executed them.
+    /// Instructions, counted once for each lane that executed them.
     pub thread_instructions: u64,
-    /// Instructions of warps by what they do.
+    /// Instructions of warps by class.
     pub classes: BTreeMap<Class, u64>,
-    /// What every instruction that accesses memory did, in the order of the PTX.
+    /// The counts of each instruction that accesses memory, in the order of the PTX.
     pub sites: Vec<Site>,
     /// Branches after which lanes of one warp went different ways.
     pub divergent_branches: u64,
@@ -24,12 +24,11 @@ pub struct Counters {
     pub barriers: u64,
     /// Blocks that ran.
     pub blocks: u64,
-    /// What `printf` printed, in the order of the blocks, and of each in the order in which it was
-    /// printed.
+    /// The output of `printf`, in the order of the blocks, and of printing within a block.
     pub printed: Vec<Printed>,
 }
 
-/// What a thread printed at once.
+/// The output of one call of `printf` by one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Printed {
     /// The block's number in the grid.
@@ -42,49 +41,48 @@ pub struct Printed {
     pub text: String,
 }
 
-/// What a memory instruction did in all its executions.
+/// The counts of a memory instruction over all its executions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// The line of the PTX, from 1.
     pub line: u32,
     /// The file and line that it was compiled from.
     pub source: Option<(Arc<str>, u32)>,
-    /// The instruction as the PTX has it: `ld.global.v4.f32`.
+    /// The instruction as in the PTX: `ld.global.v4.f32`.
     pub opcode: Arc<str>,
-    /// Which memory, and in which direction.
+    /// The memory and the direction of the access.
     pub access: Access,
-    /// How often a warp executed it with at least one lane.
+    /// The number of times that a warp executed it with at least one lane.
     pub requests: u64,
-    /// Global memory: how many 32-byte sectors those requests touched, counted per request.
+    /// Global memory: the number of 32-byte sectors touched, counted for each request.
     pub sectors: u64,
-    /// Shared memory: how many passes over its 32 banks they took, and how many of them were due to
-    /// conflicts.
+    /// Shared memory: the number of passes over its 32 banks that the requests took.
     pub wavefronts: u64,
-    /// Those of `wavefronts` that conflicts cost.
+    /// The part of `wavefronts` that is due to bank conflicts.
     pub conflicts: u64,
-    /// Bytes that the lanes asked for.
+    /// The number of bytes that the lanes requested.
     pub bytes: u64,
 }
 
 impl Site {
-    /// 32-byte sectors per request: 4 for a coalesced `f32` of every lane, 32 if all lie apart.
+    /// Returns the 32-byte sectors per request: 4 for a coalesced `f32`, 32 if none is shared.
     pub fn sectors_per_request(&self) -> f64 {
         if self.requests == 0 { 0.0 } else { self.sectors as f64 / self.requests as f64 }
     }
 }
 
 impl Counters {
-    /// The sum of `sectors` over the sites of a kind.
+    /// Returns the sum of `sectors` over the sites of a kind.
     pub fn sectors(&self, access: Access) -> u64 {
         self.sites.iter().filter(|site| site.access == access).map(|site| site.sectors).sum()
     }
 
-    /// The sum of `requests` over the sites of a kind.
+    /// Returns the sum of `requests` over the sites of a kind.
     pub fn requests(&self, access: Access) -> u64 {
         self.sites.iter().filter(|site| site.access == access).map(|site| site.requests).sum()
     }
 
-    /// Instructions of a class.
+    /// Returns the number of instructions of a class.
     pub fn class(&self, class: Class) -> u64 {
         self.classes.get(&class).copied().unwrap_or(0)
     }
@@ -110,7 +108,7 @@ impl AddAssign<&Counters> for Counters {
         }
         for (number, site) in other.sites.iter().enumerate() {
             let same = |mine: &Site| mine.line == site.line && mine.opcode == site.opcode;
-            // Of one kernel, the sites are the same ones in the same order.
+            // Counters of one kernel have the same sites in the same order.
             let there = match self.sites.get(number) {
                 Some(mine) if same(mine) => Some(number),
                 _ => self.sites.iter().position(same),
@@ -129,7 +127,7 @@ impl AddAssign<&Counters> for Counters {
     }
 }
 
-/// The counters while a range of blocks runs: by instruction.
+/// The counters while a range of blocks runs, by instruction.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     pub(crate) executed: Vec<Executed>,
@@ -140,7 +138,7 @@ pub(crate) struct Tally {
     pub(crate) printed: Vec<Printed>,
 }
 
-/// How often, and by how many lanes in all.
+/// The number of executions, and the number of lanes in all of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Executed {
     pub(crate) times: u64,
@@ -148,12 +146,12 @@ pub(crate) struct Executed {
 }
 
 impl Executed {
-    /// Once more, by those of a mask.
+    /// Counts one more execution by the lanes of a mask.
     #[inline(always)]
     pub(crate) fn by(&mut self, mask: u32) {
         self.times += 1;
-        // Most of the time all: counting bits is a dozen operations where the processor's own is
-        // not compiled in.
+        // Most masks are full, and counting bits takes a dozen operations where the processor's own
+        // instruction is not enabled.
         self.lanes += u64::from(if mask == u32::MAX { 32 } else { mask.count_ones() });
     }
 }
@@ -168,7 +166,7 @@ pub(crate) struct Traffic {
 }
 
 impl Tally {
-    /// What those of a kernel take of the host, the public form included.
+    /// Returns the bytes of the host that the tally of a kernel takes, with its public form.
     pub(crate) fn bytes(kernel: &Kernel) -> u64 {
         let each = bytes_of::<(Executed, Traffic)>(1) + bytes_of::<Site>(1);
         (kernel.code.len() as u64).saturating_mul(each)
@@ -186,17 +184,17 @@ impl Tally {
         }
     }
 
-    /// What was printed, in the order of the blocks, which may have run together.
+    /// Returns the output in the order of the blocks, which may have run together.
     fn printed(&self) -> Vec<Printed> {
         let mut printed = self.printed.clone();
         printed.sort_by_key(|printed| printed.block);
         printed
     }
 
-    /// The public form.
+    /// Returns the public form.
     pub(crate) fn counters(&self, kernel: &Kernel) -> Counters {
-        // What is but a part of the instruction behind it does not count, nor what goes on with a
-        // branch by an index.
+        // Neither a part of the next instruction counts, nor the instructions that a branch by an
+        // index becomes after its first.
         let is_switch = |pc: usize| kernel.opcodes[pc].starts_with("brx");
         let goes_on = |pc: usize| {
             let before = pc.checked_sub(1).filter(|&before| is_switch(before) && is_switch(pc));

@@ -1,9 +1,9 @@
-//! What goes wrong in an instruction, before it is known where.
+//! Faults: errors of an instruction, before their place is added.
 
 use super::finding::{Report, ReportKind};
 use crate::isa::Kernel;
 
-/// A finding without its place. No lanes: those that execute the instruction.
+/// A finding without its place; `lanes` 0 means all lanes that execute the instruction.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: ReportKind,
@@ -11,10 +11,10 @@ pub(crate) struct Fault {
     pub(crate) message: String,
 }
 
-/// Boxed: instructions return it by value, and nearly always none.
+/// The result of an instruction, with a boxed fault because nearly all results have none.
 pub(crate) type Result<T> = std::result::Result<T, Box<Fault>>;
 
-/// A fault of the given lanes.
+/// Returns a fault of the given lanes as an error.
 pub(crate) fn fault<T>(kind: ReportKind, lanes: u32, message: String) -> Result<T> {
     Err(Fault::new(kind, lanes, message))
 }
@@ -24,12 +24,12 @@ impl Fault {
         Box::new(Fault { kind, lanes, message })
     }
 
-    /// The report of what no instruction does, before a block begins.
+    /// Returns the report of a fault that occurs before a block begins, without an instruction.
     pub(crate) fn before(self, kernel: &Kernel, block: [u32; 3]) -> Report {
         Report { kind: self.kind, block, ..Report::launch(kernel, self.message) }
     }
 
-    /// The report, with everything that says where it was.
+    /// Returns the report with the place of the instruction.
     pub(crate) fn at(self, kernel: &Kernel, block: [u32; 3], warp: u32, pc: u32) -> Box<Report> {
         Box::new(Report {
             kind: self.kind,
@@ -44,7 +44,7 @@ impl Fault {
     }
 }
 
-/// There were more of them than fit in 32 bits.
+/// Returns the fault of a counter that exceeds 32 bits.
 #[cold]
 pub(crate) fn uncounted<T>(what: &str, lanes: u32) -> Result<T> {
     let message = format!("passes more than {} {what}, as many as the emulator counts", u32::MAX);

@@ -1,14 +1,14 @@
-//! What the emulator finds wrong, in a sentence.
+//! Findings of the emulator, each as a sentence.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::isa::Kernel;
 
-/// A finding: what a kernel did wrong, which threads did it, and where it stands.
+/// A finding: the mistake of a kernel, the threads that made it, and the place in the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What kind of mistake it is.
+    /// The kind of mistake.
     pub kind: ReportKind,
     /// The kernel's name.
     pub kernel: String,
@@ -20,9 +20,9 @@ pub struct Report {
     pub lanes: u32,
     /// The line of the PTX, from 1; 0 if no instruction is concerned.
     pub line: u32,
-    /// The file and line that the instruction was compiled from, if the PTX says it.
+    /// The file and line that the instruction was compiled from, if the PTX has them.
     pub source: Option<(Arc<str>, u32)>,
-    /// What happened, as the rest of a sentence.
+    /// The mistake, as the rest of a sentence.
     pub message: String,
 }
 
@@ -32,41 +32,39 @@ pub struct Report {
 pub enum ReportKind {
     /// An access outside of every buffer, or past the end of shared or local memory.
     OutOfBounds,
-    /// An address that is no multiple of the access's size.
+    /// An address that is not a multiple of the access's size.
     Misaligned,
     /// A write to constant memory, or to a parameter.
     ReadOnly,
     /// A read of memory that nothing has written.
     Uninitialized,
-    /// Two accesses of one place, at least one a write, that nothing orders.
+    /// Two accesses to one place, at least one of them a write, that nothing orders.
     Race,
-    /// A barrier that not all threads reach which have not left the kernel, or a wrong use of an
+    /// A barrier that some threads never reach although they have not exited, or a wrong use of an
     /// mbarrier.
     Barrier,
     /// A shuffle, vote or warp barrier whose mask does not name the lanes that execute it, or names
-    /// some that do something else. (It may name lanes that have left the kernel.) Or a product of
-    /// matrices that not all lanes of a warp execute.
+    /// lanes that do something else. (It may name lanes that have exited.) Or a product of matrices
+    /// that not all lanes of a warp execute.
     Shuffle,
     /// All blocks wait for something that none of them will do.
     NoProgress,
-    /// The launch executed all instructions that it was given
-    /// ([`Launch::instructions`](crate::Launch)), and has not ended.
+    /// The launch has executed all instructions of its bound
+    /// ([`Launch::instructions`](crate::Launch)) and has not ended.
     Instructions,
-    /// The emulator needs more memory of the host for the launch than this was given
+    /// The emulator needs more memory of the host than the launch may use
     /// ([`Launch::host_bytes`](crate::Launch)).
     HostBytes,
-    /// Somebody cancelled the launch ([`Launch::cancel`](crate::Launch)).
+    /// The caller cancelled the launch ([`Launch::cancel`](crate::Launch)).
     Cancelled,
-    /// More memory was touched than the emulated device may take from its host, or than the host
-    /// has.
+    /// The launch touched more memory than the device may take from its host, or the host has.
     OutOfMemory,
-    /// A handle that is none of a texture or surface, or a use of one that does not go with what it
-    /// is.
+    /// A handle that does not name a texture or surface, or a use that does not fit what it names.
     Texture,
-    /// A call through a pointer to no function, or of a function that takes something else; or
-    /// calls that are nested too deep.
+    /// A call through a pointer that does not point to a function, a call with wrong arguments or
+    /// results, or calls that are nested too deeply.
     Call,
-    /// An `assert` of the kernel did not hold.
+    /// An `assert` of the kernel failed.
     Assert,
     /// The kernel executed `trap`.
     Trap,
@@ -97,7 +95,7 @@ impl fmt::Display for Report {
 impl std::error::Error for Report {}
 
 impl Report {
-    /// A finding that concerns the launch and no instruction of it.
+    /// Returns a finding that concerns the launch and none of its instructions.
     pub(crate) fn launch(kernel: &Kernel, message: String) -> Report {
         Report {
             kind: ReportKind::Launch,
@@ -112,7 +110,7 @@ impl Report {
     }
 }
 
-/// A mask, written as the lanes it names: `lane 3`, `lanes 0-15, 31`.
+/// A mask, displayed as the lanes that it names: `lane 3`, `lanes 0-15, 31`.
 pub(crate) struct Lanes(pub(crate) u32);
 
 impl fmt::Display for Lanes {
@@ -140,7 +138,7 @@ impl fmt::Display for Lanes {
     }
 }
 
-/// A number of things, in the singular if it is one: `1 byte`, `4 bytes`.
+/// A number of things, displayed with a plural s unless the number is 1: `1 byte`, `4 bytes`.
 pub(crate) struct Count<N>(pub(crate) N, pub(crate) &'static str);
 
 impl<N: fmt::Display + PartialEq + From<u8>> fmt::Display for Count<N> {

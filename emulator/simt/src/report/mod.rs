@@ -1,4 +1,4 @@
-//! What is reported and counted: data, and what a launch may use.
+//! Reports, counters and traces of a launch, and the bounds of what it may use.
 
 mod bounds;
 mod counters;

@@ -1,49 +1,49 @@
-//! A record of what the lanes held: at every load, store, shuffle and barrier.
+//! Traces: records of the values in the lanes at every load, store, shuffle and barrier.
 
 use std::sync::Arc;
 
 use super::bounds::{Account, bytes_of};
 use super::fault::Result;
 
-/// Events of a launch, in the order in which the emulator executed them.
+/// The events of a launch, in the order in which the emulator executed them.
 #[derive(Debug, Clone)]
 pub struct Trace {
-    /// What was recorded.
+    /// The recorded events.
     pub events: Vec<Event>,
     limit: usize,
-    /// Events that came after the limit.
+    /// The number of events after the limit was reached.
     pub left_out: u64,
 }
 
-/// What one warp did.
+/// An action of one warp.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// The block's number in the grid.
     pub block: u64,
     /// The warp's number in the block.
     pub warp: u32,
-    /// The lanes that took part, lane 0 in the lowest bit. The values of others mean nothing.
+    /// The lanes that took part, lane 0 in the lowest bit. The values of other lanes are undefined.
     pub lanes: u32,
     /// The line of the PTX.
     pub line: u32,
-    /// The file and line it was compiled from.
+    /// The file and line that it was compiled from.
     pub source: Option<(Arc<str>, u32)>,
-    /// What happened.
+    /// The kind of event, with its values.
     pub what: What,
 }
 
-/// What happened, with the lanes' values as bits.
+/// A kind of event, with the lanes' values as bits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    /// A shuffle: every lane's value before and after.
+    /// A shuffle, with the value of every lane before and after.
     Shuffle {
         /// `up`, `down`, `bfly` or `idx`.
         mode: &'static str,
-        /// What each lane gave.
+        /// The value that each lane provided.
         before: [u32; 32],
-        /// What each lane got.
+        /// The value that each lane received.
         after: [u32; 32],
-        /// The lane that it is from: its own number where the shuffle had none for it.
+        /// The lane that each value comes from; the lane itself if the shuffle had no source.
         sources: [u8; 32],
     },
     /// The warp arrived at a barrier of its block.
@@ -56,12 +56,12 @@ pub enum What {
     Copy(Box<Copied>),
 }
 
-/// What asynchronous copies go from and to.
+/// The source and destination of asynchronous copies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Copied {
-    /// What each lane's copy fills, in bytes.
+    /// The number of bytes that each lane's copy fills.
     pub bytes: u32,
-    /// How many of them each lane reads; the rest becomes zero.
+    /// The number of bytes that each lane reads; the rest is filled with zeros.
     pub read: [u32; 32],
     /// Global addresses.
     pub from: [u64; 32],
@@ -69,26 +69,26 @@ pub struct Copied {
     pub to: [u64; 32],
 }
 
-/// What a load or a store accessed.
+/// The access of a load or a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accessed {
-    /// True if it was shared memory; global otherwise.
+    /// True for shared memory, false for global memory.
     pub shared: bool,
     /// The size of one value, in bytes.
     pub bytes: u32,
-    /// Where each lane's first value lies: a global address, or an offset in shared memory.
+    /// The place of each lane's first value: a global address, or an offset in shared memory.
     pub addresses: [u64; 32],
-    /// The values of a lane's access one after the other: one, two or four, each of all lanes.
+    /// The values of a lane's access in order: one, two or four, each for all lanes.
     pub values: Vec<[u64; 32]>,
 }
 
 impl Trace {
-    /// An empty record of at most `limit` events.
+    /// Returns an empty trace of at most `limit` events.
     pub fn new(limit: usize) -> Trace {
         Trace { events: Vec::new(), limit, left_out: 0 }
     }
 
-    /// Records an event with `values` values of all lanes, whose bytes the launch pays for.
+    /// Records an event with `values` values for each lane. The launch pays for its bytes.
     pub(crate) fn push(
         &mut self,
         account: &mut Account<'_>,

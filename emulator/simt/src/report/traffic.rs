@@ -1,8 +1,8 @@
-//! What a request costs: sectors of global memory, and passes over the banks of shared memory.
+//! The cost of a request: sectors of global memory, and passes over the banks of shared memory.
 
-/// By how many bytes each lane's address lies behind that of the lane before, if all lanes of a
-/// full warp are equally far apart, and in order. Of such a request a few things are known without
-/// looking at every lane again.
+/// Returns the distance in bytes between the addresses of neighbouring lanes, if the warp is full
+/// and all distances are equal and not negative. For such a request, the cost follows without a
+/// loop over the lanes.
 pub(crate) fn stride(addresses: &[u64; 32], mask: u32) -> Option<u64> {
     let stride = addresses[1].wrapping_sub(addresses[0]);
     let mut expected =
@@ -18,18 +18,17 @@ pub(crate) fn stride(addresses: &[u64; 32], mask: u32) -> Option<u64> {
     (mask == u32::MAX && holds).then_some(stride)
 }
 
-/// [`sectors`] of lanes that are known to lie so far apart.
+/// Returns the [`sectors`] of a full warp whose lanes have this stride.
 pub(crate) fn sectors_apart(addresses: &[u64; 32], stride: u64) -> u64 {
     if stride < 32 { (addresses[31] >> 5) - (addresses[0] >> 5) + 1 } else { 32 }
 }
 
-/// How many 32-byte sectors the lanes of `mask` touch, each with one aligned access of at most 16
-/// bytes; 1 if the mask is empty.
+/// Returns the number of 32-byte sectors that the lanes of `mask` touch, each with one aligned
+/// access of at most 16 bytes; 1 if the mask is empty.
 pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     let far = addresses.iter().fold(0, |far, address| far | (address ^ addresses[0]));
     if mask == u32::MAX && far >> 36 == 0 {
-        // All lanes, not far from each other and mostly in order: a loop for the processor's
-        // vectors.
+        // Full warps with addresses near each other, mostly in order: a loop that vectorizes.
         let sector: [i32; 32] = addresses.map(|address| (address >> 5) as i32 & i32::MAX);
         let (mut changes, mut falls) = (0, 0);
         for i in 1..32 {
@@ -44,7 +43,7 @@ pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     let mut used = 0;
     for lane in lanes(mask) {
         let sector = addresses[lane] >> 5;
-        // Neighbours mostly share a sector, or come in order.
+        // Neighbouring lanes mostly share a sector, or their sectors are in order.
         if used == 0 || all[used - 1] != sector {
             all[used] = sector;
             used += 1;
@@ -55,12 +54,12 @@ pub fn sectors(addresses: &[u64; 32], mask: u32) -> u64 {
     1 + all.windows(2).filter(|pair| pair[0] != pair[1]).count() as u64
 }
 
-/// How many passes over the 32 banks of shared memory an access takes, and how many of them are due
-/// to conflicts. Accesses of 8 bytes go half a warp at a time, those of 16 a quarter. Lanes that
-/// read the same word share it.
+/// Returns the number of passes over the 32 banks of shared memory that an access takes, and the
+/// part of them that is due to conflicts. Accesses of 8 bytes are served for half a warp at a time,
+/// accesses of 16 bytes for a quarter. Lanes that read the same word share it.
 pub fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
     let words = (bytes / 4).max(1) as u64;
-    // Nearly always: side by side, all the same, or one lane alone. Then there are no conflicts.
+    // Adjacent or equal addresses, or a single lane, never conflict.
     if let Some(stride) = stride(addresses, mask)
         && (stride == 0 || stride == u64::from(bytes.max(4)))
     {
@@ -99,7 +98,7 @@ pub fn wavefronts(addresses: &[u64; 32], mask: u32, bytes: u32) -> (u64, u64) {
     (total, total - least)
 }
 
-/// The lanes of a mask, in order.
+/// Returns the lanes of a mask, in order.
 pub(crate) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     let mut rest = mask;
     std::iter::from_fn(move || {
@@ -143,7 +142,7 @@ mod tests {
         assert_eq!(wavefronts(&strided(32), u32::MAX, 16), (8, 4));
     }
 
-    /// An access may lie outside of memory here: that is checked later.
+    /// Addresses outside of memory must not fail here; they are checked later.
     #[test]
     fn addresses_at_the_ends_of_numbers() {
         for addresses in [[u64::MAX - 3; 32], strided(u64::MAX / 31 - 4096)] {

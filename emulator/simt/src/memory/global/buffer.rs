@@ -1,4 +1,4 @@
-//! Buffers, their pages, and the addresses that mean them.
+//! Buffers, their pages, and the encoding of addresses.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use crate::report::Count;
 
 pub(super) const OFFSET_BITS: u32 = 40;
 pub(super) const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
-/// The longest buffer. Offsets beyond are negative ones, of the buffer behind.
+/// The largest buffer. Offsets from here on are negative offsets from the next buffer.
 pub(super) const MAX_BYTES: u64 = 1 << (OFFSET_BITS - 1);
 
 pub(crate) const PAGE_WORDS: usize = 4096;
@@ -29,20 +29,20 @@ pub(crate) struct Buffer {
     pub(super) pages: Box<[OnceLock<Page>]>,
 }
 
-/// What is in a buffer before anything is written to it.
+/// The contents of a buffer before the first write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contents {
     Nothing,
-    /// As in the variables of a module.
+    /// Zeros, as in the variables of a module.
     Zeros,
-    /// Zeros as well, and kernels may not write.
+    /// Zeros that kernels may not overwrite.
     Constant,
 }
 
 /// The words of a page. Its length is part of its type, so that an index into it needs no check.
 pub(crate) type Page = Box<[Word; PAGE_WORDS]>;
 
-/// Without what is in it.
+/// Leaves out the contents.
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, bytes, resident) = (&self.name, self.bytes, self.resident());
@@ -54,7 +54,7 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// A page that nothing has been written to, if the host has memory for one.
+/// Returns a page that nothing has been written to, or `None` if the host has no memory for one.
 pub(super) fn new_page(contents: Contents) -> Option<Page> {
     let mut words = Vec::new();
     words.try_reserve_exact(PAGE_WORDS).ok()?;
@@ -74,7 +74,7 @@ impl Buffer {
     }
 }
 
-/// The live buffer and the offset in it that an address lies in.
+/// Returns the live buffer that holds an address, and the offset in it.
 pub(crate) fn find(slots: &[Slot], address: u64) -> Option<(&Arc<Buffer>, u64)> {
     let number = ((address >> OFFSET_BITS) as usize).wrapping_sub(1);
     match slots.get(number) {
@@ -85,7 +85,7 @@ pub(crate) fn find(slots: &[Slot], address: u64) -> Option<(&Arc<Buffer>, u64)> 
     }
 }
 
-/// What an address that lies in no buffer is nearest to, as a phrase.
+/// Describes an address outside of all buffers by the nearest buffer, as a phrase.
 pub(crate) fn describe(slots: &[Slot], address: u64) -> String {
     let (number, offset) = ((address >> OFFSET_BITS) as usize, address & OFFSET_MASK);
     // A negative offset has borrowed from the buffer's number.
@@ -119,48 +119,48 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// The offset part of an address.
+/// Returns the offset part of an address.
 pub(crate) fn offset_of(address: u64) -> u64 {
     address & OFFSET_MASK
 }
 
-/// The number of the page that an offset lies in.
+/// Returns the number of the page that holds an offset.
 #[inline(always)]
 pub(crate) fn page_of(offset: u64) -> u64 {
     offset / PAGE_BYTES
 }
 
-/// The word of its page that an offset lies in.
+/// Returns the index in its page of the word that holds an offset.
 #[inline(always)]
 pub(crate) fn word_in_page(offset: u64) -> usize {
     (offset / 4) as usize % PAGE_WORDS
 }
 
-/// Why memory could not be had or reached by the host.
+/// An error of an allocation, or of an access by the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The device, or its host, has not enough memory left.
+    /// The device, or its host, does not have enough memory left.
     OutOfMemory {
-        /// Bytes asked for.
+        /// The number of bytes requested.
         asked: u64,
-        /// Bytes still free.
+        /// The number of bytes still free.
         free: u64,
     },
-    /// The range does not lie in one live buffer.
+    /// The range is not in one live buffer.
     BadAddress {
-        /// Where the range begins.
+        /// The first address of the range.
         address: u64,
         /// Its length in bytes.
         bytes: u64,
-        /// What lies there instead.
+        /// A description of what is at that address.
         found: String,
     },
-    /// There can be no such texture or surface.
+    /// CUDA or the emulator has no such texture or surface.
     BadImage {
-        /// The name that it was to have.
+        /// The name that it was to get.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

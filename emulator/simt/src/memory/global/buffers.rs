@@ -1,8 +1,10 @@
-//! Global memory: buffers of shared words, each with a shadow that says what is known of it.
+//! Global memory: buffers of words, each with a shadow that records its accesses.
 //!
-//! An address is a buffer's number and an offset, so that an access past the end of a buffer lands
-//! in no other. Pages come into being when they are touched: a buffer of 30 GB costs what is used
-//! of it.
+//! An address consists of a buffer's number and an offset, so an access past the end of a buffer
+//! does not reach another buffer. Freed numbers are used again late, so that a stale address is
+//! reported with the name of its buffer. Pages are allocated when they are touched: a buffer of 30
+//! GB costs only the pages in use. Words are atomic ([`Word`]), so blocks can run on several cores
+//! without a lock. Tested here, and by `suite/memory.rs` and `cases/memory.ptx`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,33 +19,33 @@ use super::saved::{Placed, Spare, Workspaces};
 use super::word::{KNOWN, TAGS, Word, byte_mask, mask};
 use crate::memory::texture::Objects;
 
-/// How many freed buffers are remembered, to say which one a stale address meant.
+/// The number of freed buffers that keep their number, so that a report can name a stale address.
 const REMEMBERED: usize = 256;
 const MAX_BUFFERS: usize = 1 << 20;
 
 /// The global memory of an emulated device.
 ///
-/// All methods take `&self`: words are atomic, so that blocks can run on several cores. Bytes that
-/// nothing has written read as zero from the host, and are reported when a kernel reads them.
+/// All methods take `&self`: words are atomic, so that blocks can run on several cores. The host
+/// reads bytes that nothing has written as zero. A kernel that reads them gets a report.
 ///
-/// Beside its buffers it keeps up to 64 MiB of what the blocks of launches needed, for those of
-/// later launches.
+/// The memory also saves up to 64 MiB of the host for later launches: registers, shared memory and
+/// shadows of blocks that have run.
 #[derive(Debug)]
 pub struct Memory {
     capacity: u64,
     used: AtomicU64,
-    /// Bytes that touched pages may take, their shadow not counted.
+    /// The limit in bytes of the touched pages, without their shadow.
     resident_limit: u64,
     resident: AtomicU64,
     table: RwLock<Table>,
-    /// The first tag that no block of a launch has had: see [`Word`].
+    /// The first tag that no block has used; see [`Word`].
     next_tag: AtomicU32,
-    /// What launches on this memory leave for later ones.
+    /// The blocks that launches on this memory save for later ones.
     pub(crate) spare: Spare,
-    /// The modules whose variables lie here.
+    /// The modules whose variables are in this memory.
     pub(crate) modules: Placed,
     pub(crate) objects: Objects,
-    /// Those of cooperative launches.
+    /// The workspaces of cooperative launches.
     pub(crate) workspaces: Workspaces,
 }
 
@@ -54,14 +56,14 @@ struct Table {
 }
 
 impl Memory {
-    /// Memory of `capacity` bytes, of which pages of at most a quarter of it, or 4 GiB, may be
-    /// touched (the host holds 8 bytes for every 4).
+    /// Returns a memory of `capacity` bytes. Pages of at most a quarter of it, or of 4 GiB if that
+    /// is more, may be touched. The host needs 8 bytes for every 4 bytes of a touched page.
     pub fn new(capacity: u64) -> Memory {
         Memory::with_resident_limit(capacity, (capacity / 4).max(4 << 30))
     }
 
-    /// Memory of `capacity` bytes, of which pages of at most `resident_limit` bytes may be touched
-    /// (the host holds 8 bytes for every 4).
+    /// Returns a memory of `capacity` bytes, of which pages of at most `resident_limit` bytes may
+    /// be touched. The host needs 8 bytes for every 4 bytes of a touched page.
     pub fn with_resident_limit(capacity: u64, resident_limit: u64) -> Memory {
         Memory {
             capacity,
@@ -77,19 +79,18 @@ impl Memory {
         }
     }
 
-    /// Bytes that can be allocated in all.
+    /// Returns the number of bytes that can be allocated in all.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Bytes that are allocated.
+    /// Returns the number of bytes that are allocated.
     pub fn used(&self) -> u64 {
         self.used.load(Relaxed)
     }
 
-    /// Allocates `bytes` bytes, which count as never written, and returns their address, a multiple
-    /// of
-    /// 256. Reports call them by `name`.
+    /// Allocates `bytes` bytes, which count as never written. Returns their address, a multiple of
+    /// 256. Reports use `name`.
     ///
     /// # Errors
     ///
@@ -98,7 +99,7 @@ impl Memory {
         self.allocate_with(name, bytes, Contents::Nothing)
     }
 
-    /// Allocates, with what is there at first.
+    /// Allocates a buffer with these initial contents.
     pub(crate) fn allocate_with(
         &self,
         name: &str,
@@ -128,8 +129,7 @@ impl Memory {
         Ok((number as u64 + 1) << OFFSET_BITS)
     }
 
-    /// Gives a buffer back, by the address that [`Memory::allocate`] returned; or a texture or
-    /// surface, by its handle.
+    /// Frees a buffer by its first address, or a texture or surface by its handle.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl Memory {
         }
     }
 
-    /// Says what is there if the range does not lie in one live buffer.
+    /// Checks that a range is in one live buffer. The error describes what is there instead.
     pub(crate) fn holds(&self, address: u64, bytes: u64) -> Result<(), String> {
         let table = self.table.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         match find(&table.slots, address) {
@@ -169,11 +169,11 @@ impl Memory {
         }
     }
 
-    /// Writes bytes from the host.
+    /// Writes bytes from the host to an address.
     ///
     /// # Errors
     ///
-    /// [`MemoryError`] if the range leaves its buffer or a page cannot be had.
+    /// [`MemoryError`] if the range leaves its buffer or the limit of touched pages is reached.
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         let mut rest = bytes;
         self.each_word(address, bytes.len() as u64, true, |word, first, count| {
@@ -187,7 +187,7 @@ impl Memory {
         })
     }
 
-    /// Writes the same byte everywhere in a range.
+    /// Writes one byte to every place of a range of `bytes` bytes.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl Memory {
         })
     }
 
-    /// Makes a range count as never written again.
+    /// Marks a range of `bytes` bytes as never written.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl Memory {
         })
     }
 
-    /// Reads bytes to the host; those never written are zero.
+    /// Reads bytes to the host; bytes that were never written are zero.
     ///
     /// # Errors
     ///
@@ -233,8 +233,8 @@ impl Memory {
         })
     }
 
-    /// Calls `visit(word, first byte, bytes)` for every word of a range; the word is `None` where
-    /// its page has not been touched and is not to be.
+    /// Calls `visit(word, first byte, bytes)` for every word of a range. If `touch` is false, the
+    /// word is `None` where its page has not been touched.
     fn each_word(
         &self,
         address: u64,
@@ -279,7 +279,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The page, made if it is not there, and whether it was; `None` if it would pass the limit.
+    /// Returns the page, and true if this call allocated it; `None` beyond the limit.
     pub(crate) fn touch<'b>(
         &self,
         buffer: &'b Buffer,
@@ -295,26 +295,25 @@ impl Memory {
         }
         let made = new_page(buffer.contents).is_some_and(|words| cell.set(words).is_ok());
         if !made {
-            // The host has no more, or another core was faster and its page counts.
+            // The host has no more memory, or another core was faster and its page counts.
             self.resident.fetch_sub(PAGE_BYTES, Relaxed);
         }
         cell.get().map(|words| (&**words, made))
     }
 
-    /// The buffers as they are, for a launch that then needs no lock.
+    /// Returns a copy of the table of buffers, so that a launch needs no lock.
     pub(crate) fn snapshot(&self) -> Vec<Slot> {
         self.table.read().unwrap_or_else(|poisoned| poisoned.into_inner()).slots.clone()
     }
 
-    /// Tags for `blocks` blocks of a new launch: the first of them. A grid of more blocks than
-    /// there are tags uses them several times, and what two blocks with the same tag do to each
-    /// other goes unnoticed.
+    /// Reserves tags for `blocks` blocks of a new launch and returns the first. A grid with more
+    /// blocks than tags uses each several times, and misses races between blocks of one tag.
     pub(crate) fn reserve_tags(&self, blocks: u64) -> u32 {
         let table = self.table_mut();
         let blocks = u32::try_from(blocks).map_or(TAGS - 1, |blocks| blocks.min(TAGS - 1));
         let mut first = self.next_tag.load(Relaxed);
         if first + blocks > TAGS {
-            // All tags are used up: forget who did what.
+            // All tags are used up, so forget which block did what.
             for slot in &table.slots {
                 let Slot::Live(buffer) = slot else { continue };
                 for word in
@@ -329,7 +328,7 @@ impl Memory {
         first
     }
 
-    /// How many buffers a launch has to know.
+    /// Returns the number of buffers in the table that a launch copies.
     pub(crate) fn slots(&self) -> usize {
         self.table.read().unwrap_or_else(|poisoned| poisoned.into_inner()).slots.len()
     }
@@ -378,7 +377,7 @@ mod tests {
     fn more_blocks_than_a_number_of_32_bits_take_all_tags() {
         let memory = Memory::new(1000);
         assert_eq!(memory.reserve_tags(2), 1);
-        // What is left is too few, so that tags begin anew; and then none is left.
+        // Too few tags are left, so they begin again; this launch then uses all of them.
         assert_eq!(memory.reserve_tags(1 << 32), 1);
         assert_eq!(memory.reserve_tags(2), 1);
         assert_eq!(memory.reserve_tags(2), 3);

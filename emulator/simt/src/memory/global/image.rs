@@ -1,4 +1,4 @@
-//! What global memory held at a moment, and what was known of it, to go back to.
+//! Images of global memory, with contents and shadow, which a later step can restore.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -8,11 +8,11 @@ use super::buffers::Memory;
 use super::word::{KNOWN, Word};
 use crate::report::bytes_of;
 
-/// The pages that had been touched.
+/// The pages that were touched.
 #[derive(Debug)]
 pub(crate) struct Image(Vec<Page>);
 
-/// A page by its buffer's number and its own, and each word's data and state.
+/// A page: its buffer's number, its own number, and the data and state of each word.
 #[derive(Debug)]
 struct Page {
     slot: usize,
@@ -21,7 +21,7 @@ struct Page {
 }
 
 impl Image {
-    /// What it takes of the host.
+    /// Returns the bytes of the host that it takes.
     pub(crate) fn held(&self) -> u64 {
         let words: usize = self.0.iter().map(|page| page.words.len()).sum();
         bytes_of::<Page>(self.0.len() as u64) + bytes_of::<[u32; 2]>(words as u64)
@@ -29,7 +29,7 @@ impl Image {
 }
 
 impl Memory {
-    /// What is there now.
+    /// Returns an image of the present contents.
     pub(crate) fn image(&self, slots: &[Slot]) -> Image {
         let mut pages = Vec::new();
         each_page(slots, |slot, _, number, words| {
@@ -39,7 +39,7 @@ impl Memory {
         Image(pages)
     }
 
-    /// Makes it what it was. Pages that have been touched since hold what the buffer held at first.
+    /// Restores an image. Pages touched later get the initial contents of their buffer.
     pub(crate) fn restore(&self, slots: &[Slot], image: &Image) {
         let mut rest = image.0.iter().peekable();
         each_page(slots, |slot, buffer, number, words| {
@@ -58,7 +58,7 @@ fn load(word: &AtomicU32) -> u32 {
     word.load(Relaxed)
 }
 
-/// Calls `visit` with every page that has been touched, in order.
+/// Calls `visit` for every touched page, in order.
 fn each_page(slots: &[Slot], mut visit: impl FnMut(usize, &Buffer, usize, &[Word; PAGE_WORDS])) {
     for (slot, buffer) in slots.iter().enumerate() {
         let Slot::Live(buffer) = buffer else { continue };

@@ -1,4 +1,4 @@
-//! Global memory: its buffers, and what lies over them and in them.
+//! Global memory: its buffers, their words, and the module variables and workspaces in them.
 
 mod buffer;
 mod buffers;

@@ -1,17 +1,17 @@
-//! What launches on a memory leave for later ones: blocks that have run, since to allocate
-//! registers, shared memory and its shadow anew takes longer than many kernels run; the variables
-//! of modules, and workspaces.
+//! The data that launches on a memory save for later ones: blocks that have run, module variables
+//! and workspaces. Blocks are saved because a new allocation of registers, shared memory and its
+//! shadow takes longer than many kernels run.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::isa::Declared;
 
-/// The most bytes of the host that are saved for later launches.
+/// The limit in bytes of the host for what is saved.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// Blocks that have run and that no launch uses, with their bytes of the host. What a block is, the
-/// machine knows.
+/// Blocks that have run and are not in use, with their bytes of the host. Only the machine knows
+/// the type of a block.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Mutex<Saved>);
 
@@ -22,7 +22,7 @@ struct Saved {
 }
 
 impl Spare {
-    /// A block that has run, or a new one.
+    /// Returns a block that has run, or a new one.
     pub(crate) fn take<B: Any + Send + Default>(&self) -> B {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((block, bytes)) = spare.blocks.pop() else { return B::default() };
@@ -30,7 +30,7 @@ impl Spare {
         block.downcast().map_or_else(|_| B::default(), |block| *block)
     }
 
-    /// Saves a block of `bytes` bytes, unless the saved blocks would be too large together.
+    /// Saves a block of `bytes` bytes, unless this exceeds the limit of all saved blocks.
     pub(crate) fn keep<B: Any + Send>(&self, block: B, bytes: u64) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if spare.bytes.saturating_add(bytes) <= MOST_BYTES {
@@ -40,18 +40,18 @@ impl Spare {
     }
 }
 
-/// Which modules have been placed in a memory.
+/// The modules whose variables have been placed in a memory.
 #[derive(Debug, Default)]
 pub(crate) struct Placed(pub(super) Mutex<Vec<Place>>);
 
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Kept, so that no other module's are ever found at the same address.
+    /// Saved here so that no other module gets the same address for its variables.
     pub(super) variables: Arc<[Declared]>,
     pub(super) addresses: Arc<[u64]>,
 }
 
-/// A launch's, for as long as it is prepared.
+/// The workspace of a launch, in use for as long as the launch is prepared.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace(pub(super) Arc<u64>);
 
@@ -61,6 +61,6 @@ impl Workspace {
     }
 }
 
-/// Those of a memory: some are in use, and others are for later launches.
+/// The workspaces of a memory: those in use, and those free for later launches.
 #[derive(Debug, Default)]
 pub(crate) struct Workspaces(pub(super) Mutex<Vec<Workspace>>);

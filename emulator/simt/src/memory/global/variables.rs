@@ -1,15 +1,15 @@
-//! What lies in the buffers of a memory beside those of the host: variables of modules, texels of
+//! The buffers of a memory that the host does not allocate itself: variables of modules, texels of
 //! textures and surfaces, and workspaces of cooperative launches.
 //!
 //! Variables are placed when the first kernel of the module that uses one is prepared on the
-//! memory, or when the host asks for them. They stay for as long as the module or one of its
-//! kernels does: the next launch finds the values that a launch leaves in them.
+//! memory, or when the host asks for them. They stay as long as the module or one of its kernels
+//! exists, so a launch finds the values that the launch before left in them.
 //!
-//! A workspace is two words of device memory, behind whose address the driver puts what
-//! `cooperative_groups` needs for a barrier of the grid. `grid.sync()` finds the address in
-//! `%envreg1` and `%envreg2`, and traps where it is null. The second word is the barrier: one
-//! thread of each block adds 1, the thread of block 0 as much as makes the sum of all 2^31, and all
-//! wait for the upper bit to change. The first word is the size, which nothing reads.
+//! A workspace is two words of device memory. The driver passes the address of such words to
+//! `cooperative_groups` for a barrier of the grid: `grid.sync()` finds it in `%envreg1` and
+//! `%envreg2`, and traps if it is null. The second word is the barrier. One thread of each block
+//! adds 1 to it; the thread of block 0 adds as much as brings the sum of all to 2^31. All wait
+//! until the upper bit changes. The first word is the size, which nothing reads.
 
 use std::sync::{Arc, PoisonError};
 
@@ -21,17 +21,17 @@ use crate::isa::{Declared, Piece, Reference};
 use crate::memory::texture::{Image, MOST, Object, Sampler, check};
 use crate::report::bytes_of;
 
-/// The most bytes of the host that placing the variables touches.
+/// Returns the largest number of bytes of the host that placing the variables touches.
 pub(crate) fn host_bytes(variables: &[Declared]) -> u64 {
     let of = |variable: &Declared| {
         let pieces = variable.pieces.iter().map(|piece| (piece.offset, piece.bytes.len()));
-        // Addresses may lie between the pieces: a page with both counts twice.
+        // Addresses may be between the pieces: a page with both counts twice.
         pages(pieces) + pages(variable.addresses.iter().map(|one| (one.offset, 8)))
     };
     variables.iter().map(of).sum::<u64>().saturating_mul(bytes_of::<Word>(PAGE_WORDS as u64))
 }
 
-/// How many pages hold these bytes, which come in ascending order.
+/// Returns the number of pages that hold these bytes, which are in ascending order.
 fn pages(parts: impl Iterator<Item = (u32, usize)>) -> u64 {
     let page = 4 * PAGE_WORDS as u64;
     let (mut pages, mut next) = (0, 0);
@@ -44,20 +44,20 @@ fn pages(parts: impl Iterator<Item = (u32, usize)>) -> u64 {
 }
 
 impl Memory {
-    /// Where variables lie, if they have been placed.
+    /// Returns the addresses of variables, if they have been placed.
     pub(crate) fn placed(&self, variables: &Arc<[Declared]>) -> Option<Arc<[u64]>> {
         let placed = self.modules.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = placed.iter().find(|place| Arc::ptr_eq(&place.variables, variables))?;
         Some(place.addresses.clone())
     }
 
-    /// Places variables, if they have not been before.
+    /// Places variables unless they have been placed before, and returns their addresses.
     pub(crate) fn place(&self, variables: &Arc<[Declared]>) -> Result<Arc<[u64]>, MemoryError> {
         let mut placed = self.modules.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = placed.iter().find(|place| Arc::ptr_eq(&place.variables, variables)) {
             return Ok(place.addresses.clone());
         }
-        // Those of modules that nobody has any more, nor one of their kernels.
+        // Free the variables of modules that no longer exist and have no kernel left.
         for gone in placed.extract_if(.., |place| Arc::strong_count(&place.variables) == 1) {
             gone.addresses.iter().try_for_each(|&address| self.free(address))?;
         }
@@ -98,9 +98,9 @@ impl Memory {
 }
 
 impl Memory {
-    /// A texture object over texels that lie in this memory: its handle, which a kernel takes as
-    /// `cudaTextureObject_t`. Reports call it by `name`. [`Memory::free`] gives it back; the buffer
-    /// stays.
+    /// Makes a texture object over texels in this memory. Returns its handle, which a kernel takes
+    /// as `cudaTextureObject_t`. Reports use `name`. [`Memory::free`] frees the object but not the
+    /// buffer.
     ///
     /// ```
     /// use simt::{AddressMode, Element, Extent, Image, Launch, Memory, Module, Sampler};
@@ -141,21 +141,21 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`MemoryError::BadImage`] if CUDA or the emulator has no such texture: extents beyond those
-    /// of an H100, texels that do not lie in one buffer or are not aligned,
-    /// [`Filter::Linear`](crate::Filter::Linear), normalized values of other elements than integers
-    /// of 8 and 16 bits.
+    /// [`MemoryError::BadImage`] if CUDA or the emulator has no such texture. It refuses extents
+    /// beyond the limits of an H100, texels outside of one buffer or unaligned,
+    /// [`Filter::Linear`](crate::Filter::Linear), and normalized values of elements other than
+    /// integers of 8 and 16 bits.
     pub fn texture(&self, name: &str, image: Image, sampler: Sampler) -> Result<u64, MemoryError> {
         self.object(name, image, Some(sampler))
     }
 
-    /// A surface object over texels that lie in this memory, which kernels read and write: its
-    /// handle, which a kernel takes as `cudaSurfaceObject_t`. Reports call it by `name`.
-    /// [`Memory::free`] gives it back; the buffer stays.
+    /// Makes a surface object over texels in this memory, which kernels read and write. Returns its
+    /// handle, which a kernel takes as `cudaSurfaceObject_t`. Reports use `name`. [`Memory::free`]
+    /// frees the object but not the buffer.
     ///
     /// # Errors
     ///
-    /// [`MemoryError::BadImage`], as of [`Memory::texture`]; also for linear and pitched memory, of
+    /// [`MemoryError::BadImage`] as for [`Memory::texture`], and for linear and pitched memory, for
     /// which CUDA has no surfaces.
     pub fn surface(&self, name: &str, image: Image) -> Result<u64, MemoryError> {
         self.object(name, image, None)
@@ -179,15 +179,15 @@ impl Memory {
 }
 
 const BYTES: u64 = 8;
-/// Where the barrier is.
+/// The offset of the barrier's word.
 const BARRIER: u64 = 4;
 
-/// What a kernel does wrong that traps without one.
+/// The report of a kernel that traps because it has no workspace.
 pub(crate) const MISSING: &str = "executes trap: it is not launched together, and a barrier of the grid (`grid.sync()`) is for cooperative launches \
      (`cudaLaunchCooperativeKernel`), which `Prepared::run_together` is here";
 
 impl Memory {
-    /// A workspace that no other launch has, before the first block has come to its barrier.
+    /// Returns a workspace that no other launch uses, reset so that no block has arrived.
     pub(crate) fn workspace(&self) -> Result<Workspace, MemoryError> {
         let mut all = self.workspaces.0.lock().unwrap_or_else(PoisonError::into_inner);
         let unused = all.iter().find(|workspace| Arc::strong_count(&workspace.0) == 1);
@@ -205,12 +205,12 @@ impl Memory {
     }
 }
 
-/// How many blocks wait at the barrier in a workspace, as the rest of a sentence, if some do.
+/// Returns the number of blocks at a workspace's barrier, as a clause, if some are missing.
 pub(crate) fn arrived(memory: &Memory, workspace: u64, blocks: u64) -> Option<String> {
     let mut word = [0; 4];
     memory.read(workspace.checked_add(BARRIER)?, &mut word).ok()?;
     let count = u64::from(u32::from_le_bytes(word) & 0x7fff_ffff);
-    // With block 0 it is less than 2^31 by those that lack.
+    // With block 0, the sum is less than 2^31 by the number of blocks that are missing.
     let lack = (1 << 31) - count;
     let come = if lack < blocks { blocks - lack } else { count };
     (workspace != 0 && come > 0 && come < blocks).then(|| {

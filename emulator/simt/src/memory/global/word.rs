@@ -1,15 +1,15 @@
-//! A word of global memory, and what is known of it: which bytes have been written, and which block
-//! of the launch accessed it.
+//! A word of global memory with its shadow: the bytes that have been written, and the block of the
+//! launch that accessed it.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Four bytes, and what is known of them.
+/// Four bytes and their shadow.
 ///
-/// The state has four bits for the bytes that have been written, two for what was done with the
-/// word in a launch ([`NOTHING`], [`READ`], [`SHARED`], [`WRITTEN`]), and a tag for the block that
-/// did. Every block of every launch has a tag of its own, in ascending order, so that a new launch
-/// forgets what the last one did.
+/// The state has four bits for the bytes that have been written, two bits for the accesses of a
+/// launch ([`NOTHING`], [`READ`], [`SHARED`], [`WRITTEN`]), and the tag of the block that made
+/// them. Every block of every launch has a different tag, in ascending order. So a new launch
+/// ignores the accesses of the launch before without clearing them.
 #[derive(Debug, Default)]
 pub(crate) struct Word {
     pub(super) data: AtomicU32,
@@ -21,7 +21,7 @@ const DONE: u32 = 0x30;
 const NOTHING: u32 = 0x00;
 /// One block read it.
 const READ: u32 = 0x10;
-/// Several did; the tag is the launch's first.
+/// Several blocks read it; the tag is the first tag of the launch.
 const SHARED: u32 = 0x20;
 /// One block wrote it, and may have read it.
 const WRITTEN: u32 = 0x30;
@@ -29,16 +29,16 @@ const TAG_SHIFT: u32 = 6;
 /// One more than the largest tag.
 pub(super) const TAGS: u32 = 1 << (32 - TAG_SHIFT);
 
-/// What a block compares states with, and what it leaves: made of the tags of its launch's first
-/// block and of its own.
+/// The states that a block compares with and stores, made from the tags of the launch's first block
+/// and of this block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tags {
     first: u32,
-    /// One more than the last tag of the launch. A tag from there on is of another launch as well:
-    /// of one that began before the tags were used up, and still runs.
+    /// One more than the last tag of the launch. A tag from here on belongs to another launch, too:
+    /// to one that began before the tags were used up and still runs.
     end: u32,
     mine: u32,
-    /// States below are of earlier launches.
+    /// States below this one are from earlier launches.
     floor: u32,
     read: u32,
     shared: u32,
@@ -61,11 +61,11 @@ impl Tags {
     }
 }
 
-/// What is wrong with an access to a word.
+/// An error of an access to a word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wrong {
     Unwritten,
-    /// Another block of the launch accessed it, number so in the grid; `None` if several did.
+    /// Another block of the launch accessed the word; `None` if several blocks did.
     OtherBlock {
         block: Option<u32>,
         wrote: bool,
@@ -73,12 +73,12 @@ pub(crate) enum Wrong {
 }
 
 impl Word {
-    /// A zero that counts as written, by no block.
+    /// Returns a zero that counts as written, but by no block.
     pub(super) fn zero() -> Word {
         Word { data: AtomicU32::new(0), state: AtomicU32::new(KNOWN) }
     }
 
-    /// What a block reads, if that is all right and hardly anything is to be noted.
+    /// Reads the word for a block on the fast path; `None` if that is not certainly right.
     #[inline(always)]
     pub(crate) fn read_plainly(&self, tags: &Tags) -> Option<u32> {
         let state = self.state.load(Relaxed);
@@ -93,7 +93,7 @@ impl Word {
         Some(self.data.load(Relaxed))
     }
 
-    /// What a block reads.
+    /// Reads the word for a block, with all checks.
     #[inline(always)]
     pub(crate) fn read(&self, tags: &Tags) -> Result<u32, Wrong> {
         let state = self.state.load(Relaxed);
@@ -124,7 +124,7 @@ impl Word {
         Ok(())
     }
 
-    /// A block writes all four bytes.
+    /// Writes all four bytes for a block.
     #[inline(always)]
     pub(crate) fn write(&self, value: u32, tags: &Tags) -> Result<(), Wrong> {
         let state = self.state.load(Relaxed);
@@ -148,13 +148,13 @@ impl Word {
         Ok(())
     }
 
-    /// Returns whether a block of the launch has written all of it.
+    /// Returns true if a block of the launch has written the word.
     pub(crate) fn is_written(&self, tags: &Tags) -> bool {
         let state = self.state.load(Relaxed);
         state >= tags.floor && state >> TAG_SHIFT < tags.end && state & DONE == WRITTEN
     }
 
-    /// What is there, if all of `bytes` (a bit each) has been written.
+    /// Returns the word if all of `bytes` (a bit for each byte) has been written.
     #[inline(always)]
     pub(crate) fn get(&self, bytes: u32) -> Result<u32, Wrong> {
         if self.state.load(Relaxed) & bytes != bytes {
@@ -163,7 +163,7 @@ impl Word {
         Ok(self.data.load(Relaxed))
     }
 
-    /// Stores the bytes that `bytes` names, whoever did what before.
+    /// Stores the bytes that `bytes` names, without a check for other blocks.
     #[inline(always)]
     pub(crate) fn put(&self, value: u32, bytes: u32) {
         if bytes == KNOWN {
@@ -177,7 +177,7 @@ impl Word {
         self.state.fetch_or(bytes, Relaxed);
     }
 
-    /// Replaces the word by a function of it, in one step; returns what it was.
+    /// Replaces the word by a function of it in one step. Returns the old value.
     pub(crate) fn update(&self, new: impl Fn(u32) -> u32) -> u32 {
         let update = self.data.fetch_update(Relaxed, Relaxed, |old| Some(new(old)));
         update.unwrap_or_else(|old| old)
@@ -188,12 +188,12 @@ impl Word {
     }
 }
 
-/// A bit per byte: `count` bytes from `first`.
+/// Returns a bit for each of `count` bytes from byte `first`.
 pub(crate) fn mask(first: usize, count: usize) -> u32 {
     ((1 << count) - 1) << first
 }
 
-/// A bit per byte, made eight.
+/// Returns the mask of bits for a mask of bytes: each bit of `bytes` becomes eight.
 pub(crate) fn byte_mask(bytes: u32) -> u32 {
     (0..4).filter(|i| bytes >> i & 1 == 1).fold(0, |mask, i| mask | 0xff << (8 * i))
 }
@@ -202,8 +202,8 @@ pub(crate) fn byte_mask(bytes: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// When all tags are used up they are given again from the first one on, while a launch with
-    /// some of the last may still run, and write.
+    /// When all tags are used up, they are given out again from the first one. A launch with some
+    /// of the last tags may still run and write at that time.
     #[test]
     fn what_another_launch_wrote_is_no_race_whatever_its_tags() {
         let launches = [Tags::new(1, 5, 2), Tags::new(1000, 10, 3), Tags::new(TAGS - 10, 10, 9)];

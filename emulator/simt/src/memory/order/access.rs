@@ -1,4 +1,4 @@
-//! Accesses as they are ordered, and what a warp has seen.
+//! Accesses with their ordering semantics, and what a warp has seen.
 
 use super::clock::{Clock, Clocks};
 use crate::isa::Order as Semantics;
@@ -7,24 +7,24 @@ use crate::report::{Account, Fault, Result, uncounted};
 /// A warp's number in the launch.
 pub(crate) type Unit = usize;
 
-/// An mbarrier's block, and its place in shared memory.
+/// An mbarrier, by its block and its offset in shared memory.
 pub(crate) type Mbarrier = (u64, u32);
 
-/// What a warp has seen.
+/// The time and the knowledge of a warp.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Warp {
-    /// Its own step.
+    /// The number of its present step.
     pub(super) time: u32,
-    /// Of the others: up to which of their steps it has seen them.
+    /// For each other warp, the last of its steps that this warp has seen.
     pub(super) clock: Clock,
-    /// Its clock at its last fence, its own step included: what a relaxed store publishes.
+    /// Its clock at its last fence, with its own step: what a relaxed store publishes.
     pub(super) fenced: Clock,
-    /// What relaxed loads have seen: a fence takes it over.
+    /// The clocks that its relaxed loads have read. The next fence takes them over.
     pub(super) seen: Clock,
 }
 
 impl Warp {
-    /// Its clock, its own step included.
+    /// Returns its clock with its own step.
     pub(super) fn whole(
         &self,
         account: &mut Account<'_>,
@@ -36,7 +36,7 @@ impl Warp {
         Ok(clock)
     }
 
-    /// Its next step.
+    /// Begins its next step.
     pub(super) fn tick(&mut self) -> Result<()> {
         match self.time.checked_add(1) {
             Some(next) => self.time = next,
@@ -46,53 +46,52 @@ impl Warp {
     }
 }
 
-/// An access to a word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access {
     pub(crate) pc: u32,
     pub(crate) reads: bool,
     pub(crate) writes: bool,
-    /// Relaxed, volatile, acquire, release or atomic.
+    /// True if it is relaxed, volatile, acquire, release or atomic.
     pub(crate) sync: bool,
     pub(crate) acquire: bool,
     pub(crate) release: bool,
 }
 
-/// What a synchronising access does with what is published at its place: one rule for global and
-/// for shared memory.
+/// The effect of a synchronising access on what is published at its place. Global and shared memory
+/// follow this one rule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hands {
     pub(crate) takes: Option<Takes>,
-    /// What was published there is over: an atomic operation carries it on, a plain store ends it.
+    /// True for a plain store, which ends what was published. An atomic operation carries it on.
     pub(crate) ends: bool,
     pub(crate) leaves: Option<Leaves>,
 }
 
-/// When the reader has what was published.
+/// The time at which the reader takes over what was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
-    /// It acquires.
+    /// At once: the access acquires.
     AtOnce,
     AtFence,
 }
 
-/// What the writer publishes.
+/// The part of its clock that the writer publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Leaves {
-    /// It releases: all that it has done and seen.
+    /// All that it has done and seen: the access releases.
     Whole,
-    /// What it had done and seen at its last fence.
+    /// The clock at its last fence: all that it had done and seen then.
     Fenced,
 }
 
-/// The address of a word of shared memory that synchronises: beyond all buffers. The block is that
-/// of a warp of this number, its first.
+/// Returns an address, beyond all buffers, for a word of shared memory that synchronises. `first`
+/// is the number of the block's first warp.
 pub(crate) fn shared_place(first: Unit, offset: u32) -> u64 {
     1 << 63 | (first as u64) << 20 | u64::from(offset)
 }
 
 impl Access {
-    /// One that reads or writes or both, ordered as its instruction says.
+    /// Returns an access that reads, writes or does both, with the order of its instruction.
     pub(crate) fn of(pc: u32, order: Semantics, [reads, writes]: [bool; 2]) -> Access {
         let acquire = matches!(order, Semantics::Acquire | Semantics::AcquireRelease);
         let release = matches!(order, Semantics::Release | Semantics::AcquireRelease);
@@ -109,7 +108,7 @@ impl Access {
     }
 }
 
-/// The access that races with the one made: by whom, where, and whether it wrote.
+/// The earlier access that races: its warp, its instruction, and true if it wrote.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conflict {
     pub(crate) unit: Unit,
@@ -117,12 +116,12 @@ pub(crate) struct Conflict {
     pub(crate) wrote: bool,
 }
 
-/// Why an access cannot be.
+/// The reason why an access is refused.
 #[derive(Debug)]
 pub(crate) enum Refused {
-    /// It races with another.
+    /// It races with another access.
     Race(Conflict),
-    /// The launch may not use what it takes to know.
+    /// The launch may not use the bytes of the host that its record takes.
     Fault(Box<Fault>),
 }
 
@@ -132,7 +131,7 @@ impl From<Box<Fault>> for Refused {
     }
 }
 
-/// An access: who, at which of its steps, and where in the code.
+/// An access: its warp, the warp's step, and the instruction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) unit: u32,

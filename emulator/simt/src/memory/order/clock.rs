@@ -1,24 +1,25 @@
-//! Vector clocks that share what they have in common.
+//! Vector clocks that share their equal parts.
 //!
 //! A clock is a tree whose leaves hold the times of [`TIMES`] warps each. Clocks that agree in a
-//! part of it hold the same node: so that of a warp that has seen another costs a path through the
-//! tree, and joining clocks costs as much as they differ. As vectors, those of n warps in a chain
-//! would take n² words.
+//! part share the node of that part. So the clock of a warp that has seen one more warp costs one
+//! path through the tree, and a join costs only as much as the two clocks differ. As plain vectors,
+//! the clocks of n warps in a chain would take n² words. Nodes count themselves, so that a launch
+//! pays for the nodes that exist. Tested here against plain vectors.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::report::{Account, Result, bytes_of};
 
-/// What the clocks' bytes are needed for.
+/// The purpose that a refusal of the clocks' bytes names.
 pub(super) const CLOCKS: &str = "the order of accesses by warps that run together";
 
 /// Warps in a leaf.
 const TIMES: usize = 32;
-/// Parts of a node above.
+/// Parts of an inner node.
 const PARTS: usize = 16;
 
-/// Up to which of its steps each warp has been seen; of most, none.
+/// For each warp, the last of its steps that has been seen; 0 without an entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clock(Option<Rc<Node>>);
 
@@ -34,7 +35,7 @@ enum Part {
     Parts([Clock; PARTS]),
 }
 
-/// Counts the nodes that there are.
+/// Counts the nodes that exist.
 #[derive(Debug)]
 struct Counted(Rc<Cell<u64>>);
 
@@ -57,17 +58,17 @@ impl Drop for Counted {
     }
 }
 
-/// What the clocks of a launch have in common: how high they are, and how many nodes they have.
+/// The common state of a launch's clocks: the height of the trees and the number of nodes.
 #[derive(Debug, Clone)]
 pub(super) struct Clocks {
     /// Levels above the leaves.
     height: u32,
     nodes: Rc<Cell<u64>>,
-    /// Nodes whose bytes have been taken.
+    /// Nodes whose bytes have been taken from the account.
     taken: u64,
 }
 
-/// Which of two clocks has seen all that either has; if neither has, the clock that has.
+/// The clock of two that has seen all that either has; if neither has, a new clock that has.
 enum Joined {
     Both,
     First,
@@ -84,12 +85,12 @@ impl Clocks {
         Clocks { height, nodes: Rc::default(), taken: 0 }
     }
 
-    /// What the nodes take of the host.
+    /// Returns the bytes of the host that the nodes take.
     pub(super) fn held(&self) -> u64 {
         (bytes_of::<Node>(1) + 16).saturating_mul(self.nodes.get())
     }
 
-    /// Up to which of its steps a clock has seen a warp.
+    /// Returns the last step of a warp that a clock has seen.
     pub(super) fn time(&self, clock: &Clock, unit: usize) -> u32 {
         let (mut clock, mut height) = (clock, self.height);
         while let Some(node) = &clock.0 {
@@ -102,7 +103,7 @@ impl Clocks {
         0
     }
 
-    /// A warp has been seen up to that step.
+    /// Sets the last step of a warp that a clock has seen.
     pub(super) fn set(
         &mut self,
         account: &mut Account<'_>,
@@ -130,7 +131,7 @@ impl Clocks {
         self.settle(account)
     }
 
-    /// What the other clock has seen has been seen.
+    /// Adds to a clock all that the other clock has seen.
     pub(super) fn join(
         &mut self,
         account: &mut Account<'_>,
@@ -145,21 +146,21 @@ impl Clocks {
         self.settle(account)
     }
 
-    /// Takes the bytes of the nodes that there are more than there ever were, and some in advance.
+    /// Takes bytes for nodes beyond the largest number so far, and some in advance.
     fn settle(&mut self, account: &mut Account<'_>) -> Result<()> {
         let more = self.nodes.get().saturating_sub(self.taken);
         if more == 0 {
             return Ok(());
         }
         let more = more.max(self.taken / 4).max(8);
-        // Beside a node lie the counts of those who hold it.
+        // The reference counts are stored beside each node.
         account.take((bytes_of::<Node>(1) + 16).saturating_mul(more), CLOCKS)?;
         self.taken += more;
         Ok(())
     }
 }
 
-/// The warps below each part of a node at that height, which is not a leaf's.
+/// Returns the number of warps below each part of an inner node at this height (1 or more).
 fn below(height: u32) -> usize {
     TIMES * PARTS.pow(height - 1)
 }
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
     use crate::report::Bounds;
 
-    /// Clocks as vectors, beside those as trees: the same operations in a fixed, irregular order.
+    /// Runs the same operations on trees and on plain vectors, in a fixed, irregular order.
     #[test]
     fn trees_are_vectors() {
         let bounds = Bounds::new(0, u64::MAX, None);
@@ -259,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Each warp has seen all before it: the clocks of 8192 take a few nodes each.
+    /// Each warp has seen all warps before it, and the clocks of 8192 warps take three nodes each.
     #[test]
     fn a_chain_shares_what_it_has_seen() {
         let bounds = Bounds::new(0, u64::MAX, None);

@@ -1,11 +1,11 @@
-//! What has happened to a place in global memory, as far as later accesses may race with it; and
-//! the shadow that keeps this for each word.
+//! The accesses to each word of global memory with which later accesses may race, and the shadow
+//! that stores them.
 //!
-//! Most words have been read by one warp, or written by one and not accessed since: their history
-//! fits in a cell of 64 bits. Other words have a list of accesses, of which those are dropped that
-//! every later access is ordered behind. Pages of the shadow are allocated when they are touched,
-//! from the bytes of the launch. Tested by `memory::order::tests` against a plain model, and by
-//! `races.rs` of the suite.
+//! Most words are read by one warp only, or written by one warp and not accessed since. Their
+//! history fits in a cell of 64 bits. Other words have a list of accesses ([`Histories`]). A write
+//! drops the accesses before it, since whatever comes after the write comes after them, too. Pages
+//! of the shadow are allocated when they are touched, from the bytes of the launch. Tested by
+//! `memory::order::tests` against a plain model, and by `cases/blocks.ptx`.
 
 use std::collections::HashMap;
 
@@ -19,18 +19,18 @@ impl Step {
     }
 }
 
-/// All that has happened to a word, in 64 bits, if it is one of two things: a warp has read it, or
-/// a warp has written it and nobody has accessed it since; neither synchronising. Of most words it
-/// is. Of others there are [`Histories`]; then the cell is their number.
+/// The whole history of a word in 64 bits, if it is simple: nothing, one warp's plain reads, or a
+/// plain write that nobody has accessed since. This is so for most words. For other words the cell
+/// holds the number of their [`Histories`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cell(u64);
 
-/// What a cell says.
+/// The decoded contents of a cell.
 pub(super) enum Said {
     Nothing,
     Read(Step),
     Written(Step),
-    /// More than fits: the number of its histories.
+    /// More than fits: the number of the word's histories.
     More(usize),
 }
 
@@ -43,7 +43,7 @@ impl Cell {
     const UNIT_BITS: u32 = 13;
     const PC_BITS: u32 = 17;
 
-    /// A plain access of the whole word, after which there is nothing else to know; if it fits.
+    /// Returns the cell for a single plain access of the whole word, or `None` if it does not fit.
     pub(super) fn of(step: Step, wrote: bool) -> Option<Cell> {
         if step.sync || step.unit >> Cell::UNIT_BITS != 0 || step.pc >> Cell::PC_BITS != 0 {
             return None;
@@ -73,8 +73,8 @@ impl Cell {
         }
     }
 
-    /// What the cell becomes if the warp of `step` makes a plain access of the whole word; `None`
-    /// if that is more than a cell can say. `mine` is the cell of that access alone.
+    /// Returns the cell after the warp of `step` makes a plain access of the whole word, or `None`
+    /// if a cell cannot hold that. `mine` is the cell for this access alone.
     #[inline(always)]
     pub(super) fn after(
         self,
@@ -99,27 +99,27 @@ impl Cell {
     }
 }
 
-/// What happened to each half of a word. Rows of 16-bit values may meet within it.
+/// The history of each half of a word. Rows of 16-bit values may meet within a word.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Histories {
     first: History,
-    /// Absent as long as both halves have been accessed together.
+    /// Absent while all accesses have covered both halves.
     second: Option<Box<History>>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct History {
     write: Option<Step>,
-    /// Since then, of each warp the last one, by warp.
+    /// The last read of each warp since the write, sorted by warp.
     reads: Vec<Read>,
-    /// What a release left here.
+    /// The clock that a release stored here.
     published: Clock,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Read {
     step: Step,
-    /// Reads are numbered as they come: the first one of those that race is reported.
+    /// The number of the access. Of several reads that race, the first is reported.
     number: u64,
 }
 
@@ -128,14 +128,14 @@ struct Read {
 pub(super) struct Part {
     pub(super) access: Access,
     pub(super) step: Step,
-    /// Which halves.
+    /// The halves that it covers.
     pub(super) halves: [bool; 2],
     /// Its number among all accesses.
     pub(super) number: u64,
 }
 
 impl Histories {
-    /// Those of a word of which a cell has said all.
+    /// Returns the histories of a word whose cell held everything so far.
     pub(super) fn of(account: &mut Account<'_>, said: &Said) -> Result<Histories, Refused> {
         let mut first = History::default();
         match said {
@@ -149,7 +149,7 @@ impl Histories {
         Ok(Histories { first, second: None })
     }
 
-    /// What they take of the host.
+    /// Returns the bytes of the host that they take.
     pub(super) fn held(&self) -> u64 {
         let reads = |history: &History| bytes_of::<Read>(history.reads.capacity() as u64);
         let second =
@@ -157,13 +157,13 @@ impl Histories {
         bytes_of::<Histories>(1) + reads(&self.first) + second
     }
 
-    /// Returns whether any part has been written.
+    /// Returns true if any part has been written.
     pub(super) fn have_written(&self) -> bool {
         let second = self.second.as_ref().is_some_and(|second| second.write.is_some());
         self.first.write.is_some() || second
     }
 
-    /// Notes an access.
+    /// Records an access, or returns the access that it races with.
     pub(super) fn access(
         &mut self,
         account: &mut Account<'_>,
@@ -216,7 +216,7 @@ impl History {
             None => {}
         }
         if access.writes {
-            // The warp's own plain accesses are not made up for by its synchronising ones.
+            // The warp's synchronising access does not hide its plain one.
             let remains = |before: &Step| access.sync && !before.sync && before.unit == step.unit;
             if !self.write.as_ref().is_some_and(remains) {
                 self.write = Some(step);
@@ -251,15 +251,15 @@ impl History {
 
 /// Cells of a page.
 const CELLS: usize = 1024;
-/// Pages that are found without looking for them: what a kernel goes through at the same time.
+/// Pages that are found without a search: as many as a kernel streams through at the same time.
 const RECENT: usize = 16;
 
 #[derive(Debug, Clone)]
 pub(super) struct Shadow {
-    /// The place of a page in `pages`, by its number.
+    /// The index in `pages`, by the page's number.
     places: HashMap<u64, usize>,
     pages: Vec<Vec<Cell>>,
-    /// Numbers of pages, and their places.
+    /// Page numbers and their indices in `pages`.
     recent: [(u64, usize); RECENT],
 }
 
@@ -268,14 +268,14 @@ impl Shadow {
         Shadow { places: HashMap::new(), pages: Vec::new(), recent: [(u64::MAX, 0); RECENT] }
     }
 
-    /// What it takes of the host.
+    /// Returns the bytes of the host that it takes.
     pub(super) fn held(&self) -> u64 {
         bytes_of::<(u64, usize)>(self.places.capacity() as u64)
             + bytes_of::<Vec<Cell>>(self.pages.capacity() as u64)
             + bytes_of::<Cell>((self.pages.len() * CELLS) as u64)
     }
 
-    /// The cell of word number `word` of the address space.
+    /// Returns the cell of word number `word` of the address space.
     #[inline(always)]
     pub(super) fn cell(
         &mut self,
@@ -288,8 +288,8 @@ impl Shadow {
         Ok(&mut self.pages[place][word as usize % CELLS])
     }
 
-    /// Which of the recent pages it may be. Buffers begin at multiples of a large number, so that
-    /// their number counts, too.
+    /// Returns the entry of `recent` for a page. The buffer's number is in the upper bits of an
+    /// address, so they are mixed in.
     #[inline(always)]
     fn way(page: u64) -> usize {
         (page ^ page >> 28) as usize % RECENT

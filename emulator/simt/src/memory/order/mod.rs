@@ -1,11 +1,23 @@
-//! What orders accesses to global memory between the warps of a launch whose blocks run together.
+//! The order of accesses to global memory by the warps of a launch whose blocks are co-scheduled.
 //!
-//! Every warp has a vector clock: for each warp, up to which of its steps this one has seen. A
-//! barrier joins the clocks of a block; a release (or a fence and then a relaxed store) leaves the
-//! clock at the word, and an acquire (or a relaxed load and then a fence) takes it from there. Two
-//! accesses of one word race if at least one writes, not both are synchronising, and the later warp
-//! has not seen the earlier access. (Mattern, 1989; the form for race detection is that of
-//! FastTrack, Flanagan and Freund, 2009, with warps for threads.)
+//! The method is happens-before by vector clocks (Mattern, 1989), in the form that FastTrack gave
+//! it for race detection (Flanagan and Freund, 2009), with warps for threads. Time advances by
+//! warp: each warp counts its own steps, and its clock holds, for each other warp, the number of
+//! the last step that this warp has seen. A step ends where a warp publishes something, so all
+//! accesses of one step are published together.
+//!
+//! Clocks move from warp to warp in these ways. A barrier joins the clocks of a block. A release
+//! stores the clock of its warp at the word, and a relaxed store stores the clock of the warp's
+//! last fence. An acquire joins the clock at the word into the clock of its warp, and a relaxed
+//! load joins it at the warp's next fence. An mbarrier collects the clocks of the warps that arrive
+//! and hands them to the warps that find the phase over.
+//!
+//! Two accesses to one word race if at least one writes, not both are synchronising, and the later
+//! warp has not seen the step of the earlier access. So a word needs its last write and, for each
+//! warp, the last read after it. Most words need less, which `history` stores in one cell of 64
+//! bits. Clocks share their equal parts (`clock`), since a launch may have thousands of warps.
+//!
+//! Tested by `tests` against a plain model, and by `cases/blocks.ptx` and `suite/beside.rs`.
 
 mod access;
 mod clock;
@@ -27,12 +39,11 @@ pub(crate) struct Order {
     warps: Vec<Warp>,
     clocks: Clocks,
     shadow: Shadow,
-    /// Of words that have more than a cell says.
+    /// The histories of words that need more than a cell.
     histories: Vec<Histories>,
-    /// Accesses to such words.
+    /// The number of accesses to such words.
     accesses: u64,
-    /// Of each mbarrier, by its block and place: what those have seen who have arrived in its
-    /// phase, and in the one before.
+    /// By block and place of an mbarrier: the clocks of the present phase and the phase before.
     mbarriers: HashMap<Mbarrier, [Clock; 2]>,
 }
 
@@ -51,8 +62,7 @@ impl Order {
         })
     }
 
-    /// What it takes of the host. Clocks share their nodes with those of a copy: all of these count
-    /// once.
+    /// Returns the bytes of the host that it takes. Nodes that several clocks share count once.
     pub(crate) fn held(&self) -> u64 {
         let histories: u64 = self.histories.iter().map(Histories::held).sum();
         let unused = (self.histories.capacity() - self.histories.len()) as u64;
@@ -64,7 +74,7 @@ impl Order {
             + self.clocks.held()
     }
 
-    /// Notes an access of `bytes` bytes.
+    /// Records an access of `bytes` bytes.
     pub(crate) fn access(
         &mut self,
         account: &mut Account<'_>,
@@ -127,8 +137,8 @@ impl Order {
         self.histories[number].access(account, &part, warp, &mut self.clocks)
     }
 
-    /// Returns whether something has been written since the launch began to a word, or for certain
-    /// to what is read of it, if that is not all (`whole`).
+    /// Returns true if the launch has written to a word. For a read of a part of a word (`whole` is
+    /// false), returns true only if that part is certainly written.
     pub(crate) fn has_written(
         &mut self,
         account: &mut Account<'_>,
@@ -142,7 +152,7 @@ impl Order {
         })
     }
 
-    /// A fence of device scope.
+    /// Executes a fence of device scope.
     pub(crate) fn fence(&mut self, account: &mut Account<'_>, unit: Unit) -> Result<()> {
         let (warp, clocks) = (&mut self.warps[unit], &mut self.clocks);
         clocks.join(account, &mut warp.clock, &warp.seen)?;
@@ -151,7 +161,7 @@ impl Order {
         warp.tick()
     }
 
-    /// An mbarrier begins.
+    /// Adds an mbarrier, whose clocks are empty.
     pub(crate) fn initialize(
         &mut self,
         account: &mut Account<'_>,
@@ -162,7 +172,7 @@ impl Order {
         Ok(())
     }
 
-    /// A barrier by its number is used, perhaps for the first time.
+    /// Adds a named barrier if this is its first use.
     pub(crate) fn begin(&mut self, account: &mut Account<'_>, barrier: Mbarrier) -> Result<()> {
         if self.mbarriers.contains_key(&barrier) {
             Ok(())
@@ -171,14 +181,14 @@ impl Order {
         }
     }
 
-    /// Such a barrier opens without that another one arrives.
+    /// Opens a named barrier without another arrival.
     pub(crate) fn open(&mut self, barrier: Mbarrier) {
         if let Some([arrived, before]) = self.mbarriers.get_mut(&barrier) {
             *before = std::mem::take(arrived);
         }
     }
 
-    /// A warp arrives at an mbarrier, whose phase may be over with that.
+    /// Records that a warp arrives at an mbarrier; `over` is true if this ends the phase.
     pub(crate) fn arrive(
         &mut self,
         account: &mut Account<'_>,
@@ -196,7 +206,7 @@ impl Order {
         warp.tick()
     }
 
-    /// A warp finds that the phase before that of an mbarrier is over.
+    /// Records that a warp finds the phase before the present one over.
     pub(crate) fn wait(
         &mut self,
         account: &mut Account<'_>,
@@ -207,7 +217,7 @@ impl Order {
         self.clocks.join(account, &mut self.warps[unit].clock, before)
     }
 
-    /// A barrier of the block whose warps these are.
+    /// Executes a barrier of the block that has these warps.
     pub(crate) fn barrier(
         &mut self,
         account: &mut Account<'_>,

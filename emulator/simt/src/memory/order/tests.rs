@@ -1,5 +1,5 @@
-//! The order beside one that keeps all it knows in the simplest way: vectors for clocks, and for
-//! every two bytes a history.
+//! Compares the order with a model that stores everything in the simplest way: plain vectors for
+//! clocks, and a history for every two bytes.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ struct Simple {
 #[derive(Default)]
 struct Known {
     write: Option<Step>,
-    /// The last read of each warp since, the latest at the end.
+    /// The last read of each warp since the write, the latest at the end.
     reads: Vec<Step>,
     published: Vec<u32>,
 }
@@ -108,8 +108,8 @@ fn raise(clock: &mut [u32], other: &[u32]) {
     }
 }
 
-/// Random accesses, fences and barriers until the first race, many times: both find the same one,
-/// or none.
+/// Runs random accesses, fences and barriers until the first race, many times. Both must find the
+/// same race, or none.
 #[test]
 fn it_finds_what_the_simplest_order_finds() {
     let bounds = Bounds::new(0, u64::MAX, None);
@@ -120,7 +120,7 @@ fn it_finds_what_the_simplest_order_finds() {
     };
     let (mut races, mut longest) = (0, 0);
     for run in 0..3000 {
-        // Blocks of three warps; among many, those that do something have numbers far apart.
+        // Blocks have three warps. In a large launch, the active warps have numbers far apart.
         let units = match run % 16 {
             0 => 600,
             1..4 => 36,

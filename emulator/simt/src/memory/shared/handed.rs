@@ -1,7 +1,8 @@
-//! What atomics, and other synchronising accesses, hand from thread to thread in shared memory, by
-//! the rule of global memory ([`Hands`]): a release leaves at its word what its thread has done and
-//! seen, and so does a relaxed access behind a fence; an acquire takes it from there, and so does a
-//! relaxed access before a fence. As in global memory, the whole warp has what a lane takes.
+//! Happens-before by atomics and other synchronising accesses in shared memory. The rule is the
+//! rule of global memory ([`Hands`]). A release publishes at its word what its thread has done and
+//! seen. A relaxed access after a fence does the same. An acquire takes over what is published
+//! there. A relaxed access before a fence does the same. As in global memory, what one lane takes
+//! over counts for the whole warp.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,18 +14,17 @@ use crate::report::{bytes_of, lanes as each};
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Words {
-    /// What is left at a word, by its number.
+    /// The clock published at each word, by the word's number.
     left: BTreeMap<u32, Arc<Clock>>,
-    /// By thread, what it had done and seen at its last fence; nobody, in a block that has passed
-    /// none.
+    /// By thread: its knowledge at its last fence. Empty in a block that has passed no fence.
     fenced: Vec<Option<Told>>,
-    /// By warp, what relaxed accesses have seen: a fence takes it over.
+    /// By warp: what its relaxed accesses have read. The next fence takes it over.
     seen: Vec<Option<Arc<Clock>>>,
-    /// Words whose clocks have been paid for, and whether what fences take has.
+    /// The number of words whose clocks are paid for, and true if the fences' copies are paid for.
     paid: (usize, bool),
 }
 
-/// What a thread has done and seen: of its own warp, by lane, and beside that.
+/// The knowledge of a thread: about its own warp by lane, and a clock for all other threads.
 #[derive(Debug, Clone)]
 struct Told {
     own: [u32; 32],
@@ -37,7 +37,7 @@ impl Words {
             + bytes_of::<Option<Arc<Clock>>>(self.seen.capacity() as u64)
     }
 
-    /// Makes them those of a block that has not begun.
+    /// Resets the state for a block that has not begun.
     pub(super) fn reset(&mut self) {
         self.left.clear();
         self.fenced.clear();
@@ -46,7 +46,7 @@ impl Words {
 }
 
 impl Known {
-    /// What a thread knows of the lanes of its warp, itself included.
+    /// Returns what a thread knows of the lanes of its warp, itself included.
     pub(super) fn own(&self, actor: Actor) -> [u32; 32] {
         let (warp, lane) = (usize::from(actor.thread / 32), usize::from(actor.thread % 32));
         let seen = self.seen.get(warp).and_then(Option::as_ref);
@@ -55,16 +55,16 @@ impl Known {
         own
     }
 
-    /// A clock learns all that a thread has done and seen.
+    /// Raises a clock to all that a thread has done and seen.
     pub(super) fn tell(&self, actor: Actor, clock: &mut Clock) {
         let told =
             Told { own: self.own(actor), beside: self.clocks[usize::from(actor.thread)].clone() };
         told.raise(actor, clock);
     }
 
-    /// The lanes of a warp learn what a clock says.
+    /// Joins a clock into what each lane of a warp knows.
     fn learn(&mut self, warp: usize, clock: &Arc<Clock>) {
-        // They mostly know the same, and share it.
+        // Most lanes know the same and share one allocation.
         let mut last: Option<[Arc<Clock>; 2]> = None;
         for mine in &mut self.clocks[32 * warp..][..32] {
             let after = match &last {
@@ -87,14 +87,14 @@ impl Told {
 }
 
 impl Shared {
-    /// Returns whether it is followed what threads hand to each other, beside what barriers of the
-    /// block order.
+    /// Returns true if the block follows happens-before between threads, and not only the barriers
+    /// of the whole block.
     #[inline(always)]
     pub(crate) fn follows(&self) -> bool {
         self.mbarriers.warps > 0
     }
 
-    /// A synchronising access has been made. Returns how many bytes of the host it takes that have
+    /// Records a synchronising access. Returns the bytes of the host that it takes and that have
     /// not been paid for.
     #[cold]
     pub(crate) fn synchronise(
@@ -136,8 +136,8 @@ impl Shared {
         more as u64 * (clock_bytes(warps as u32) + 2 * bytes_of::<(u32, Arc<Clock>)>(1))
     }
 
-    /// Lanes of a warp pass a fence; `first` is lane 0. Returns how many bytes of the host it takes
-    /// that have not been paid for.
+    /// Executes a fence in these lanes of a warp; `first` is lane 0. Returns the bytes of the host
+    /// that it takes and that have not been paid for.
     pub(crate) fn fence(&mut self, lanes: u32, first: Actor) -> u64 {
         let (warps, warp) = (self.mbarriers.warps, usize::from(first.thread / 32));
         if let Some(seen) = self.handed.seen.get_mut(warp).and_then(Option::take) {
@@ -153,7 +153,7 @@ impl Shared {
         if std::mem::replace(&mut self.handed.paid.1, true) {
             return 0;
         }
-        // A fence holds what its thread knew then, and a warp what it has seen.
+        // A fence saves what each thread knew then, and what each warp has read.
         let threads = 32 * warps as u64;
         threads * (bytes_of::<Option<Told>>(1) + clock_bytes(warps as u32))
             + warps as u64 * (bytes_of::<Option<Arc<Clock>>>(1) + clock_bytes(warps as u32))

@@ -1,8 +1,19 @@
-//! Mbarriers: barriers that are objects in shared memory, and what they hand from thread to thread.
+//! Mbarriers: barriers that are objects in shared memory, and the happens-before that they create.
 //!
-//! An mbarrier counts the arrivals of its phase. With the last one the phase is over and the next
-//! begins. Whoever finds that a phase is over has seen all that those who arrived had done, or seen
-//! themselves.
+//! An mbarrier counts the arrivals of its phase, and the bytes of bulk copies that the phase
+//! expects. When no arrival is pending and no byte is missing, the phase is over and the next one
+//! begins. A thread that finds a phase over has seen all that the arriving threads had done or
+//! seen.
+//!
+//! To decide this, each thread has a [`Clock`] and each mbarrier has two: `arrived` collects the
+//! clocks of the threads that arrive in the present phase, and `before` is the collected clock of
+//! the phase before. A successful test joins `before` into the clock of the thread. The bytes of
+//! copies are in the words at once, but their cells stay pending until a thread finds the phase
+//! over.
+//!
+//! Kernels with mbarriers also need more of the shadow. A write after reads by several warps may be
+//! in order here, so each cell keeps the last unordered read of each warp. Tested by
+//! `cases/mbarriers.ptx` and `cases/copies.ptx`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,44 +24,43 @@ use crate::report::{bytes_of, fault, lanes as each, refill};
 /// The most arrivals that a phase may take.
 pub(crate) const MOST: u32 = (1 << 20) - 1;
 
-/// What has been seen of each thread: of a lane of a warp, all before the warp's barrier of that
-/// number. As many elements as the block has warps.
+/// For each lane of each warp, the number of the warp's steps that have been seen. The vector has
+/// one element for each warp of the block.
 pub(super) type Clock = Vec<[u32; 32]>;
 
-/// An mbarrier.
 #[derive(Debug, Clone)]
 pub(crate) struct Mbarrier {
     pub(crate) expected: u32,
-    /// Arrivals that the phase still takes.
+    /// Arrivals that are still missing in this phase.
     pub(crate) pending: u32,
     /// The phase's number, from 0.
     pub(crate) phase: u64,
-    /// Bytes of bulk copies that are expected and have not come; below 0, they have come before
-    /// they were expected.
+    /// Bytes of bulk copies that are expected and have not arrived. Negative if copies have arrived
+    /// before they were expected.
     pub(crate) bytes: i64,
-    /// The copies that have come in this phase: where, how much, and by whom.
+    /// The copies that have arrived in this phase: offset, bytes and thread of each.
     copies: Vec<(u32, u32, Actor)>,
-    /// Those of the phase before, for as long as nobody has found that it is over.
+    /// The copies of the phase before, until a thread finds that phase over.
     came: Vec<(u32, u32, Actor)>,
-    /// Room for copies whose bytes have been asked for.
+    /// The number of copies whose memory on the host is paid for.
     asked: usize,
-    /// What those have seen who have arrived in the phase, and in the one before.
+    /// The clock of the threads that arrived in this phase, and of the phase before.
     arrived: Clock,
     before: Arc<Clock>,
 }
 
 impl Mbarrier {
-    /// What an arrival gives: the phase, and how many arrivals it takes.
+    /// Returns the state that an arrival returns: the phase and the arrivals that it still takes.
     fn state(&self) -> u64 {
         self.phase << 20 | u64::from(self.pending)
     }
 
-    /// The phase learns all that a thread has done and seen.
+    /// Adds all that a thread has done and seen to the clock of this phase.
     fn learn(&mut self, actor: Actor, known: &Known) {
         known.tell(actor, &mut self.arrived);
     }
 
-    /// The phase is over, if it is. Whether it is.
+    /// Begins the next phase if this one is complete. Returns true if it was.
     fn turn(&mut self) -> bool {
         if self.pending > 0 || self.bytes != 0 {
             return false;
@@ -64,23 +74,23 @@ impl Mbarrier {
     }
 }
 
-/// What a test is for.
+/// The phase that a test names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Phase {
     Parity(u32),
     State(u64),
 }
 
-/// What is wrong with an operation.
+/// An error of an mbarrier operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wrong {
     Access(Fault),
-    /// None, or more than these, which the phase still takes.
+    /// No arrivals at all, or more than the `pending` ones that the phase still takes.
     Arrivals {
         count: u32,
         pending: u32,
     },
-    /// The parity is neither 0 nor 1, or the state is of a phase long ago, or of none.
+    /// The parity is neither 0 nor 1, or the state is of neither the present nor the last phase.
     Phase,
 }
 
@@ -90,20 +100,20 @@ impl From<Fault> for Wrong {
     }
 }
 
-/// What a block's mbarriers are and have handed over. Of a kernel that has none, nothing.
+/// The mbarriers of a block and the reads that they may order. Empty in a kernel without mbarriers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mbarriers {
-    /// Of the block; 0 if nothing hands anything from thread to thread but barriers of all of it.
+    /// The number of warps of the block; 0 if only barriers of the whole block order accesses.
     pub(super) warps: usize,
     barriers: BTreeMap<u32, Mbarrier>,
-    /// Of each cell that several warps have read: by warp, the last read that nothing orders before
-    /// the others.
+    /// For each cell that several warps have read: by warp, the last read that is not ordered
+    /// before the others.
     reads: Vec<Mark>,
 }
 
-/// Bytes of the host that an mbarrier takes.
+/// Returns the bytes of the host that an mbarrier takes.
 pub(crate) fn host_bytes(warps: u32) -> u64 {
-    // Beside what it is, its place in the tree, at worst half full.
+    // The mbarrier and its entry in the tree, whose nodes are at worst half full.
     2 * bytes_of::<(u32, Mbarrier)>(1) + 2 * clock_bytes(warps)
 }
 
@@ -112,7 +122,7 @@ pub(super) fn clock_bytes(warps: u32) -> u64 {
 }
 
 impl Mbarriers {
-    /// Returns their bytes of the host in a block with `cells` cells, without the mbarriers.
+    /// Returns the bytes of the host for a block of `cells` cells, without its mbarriers.
     pub(super) fn host_bytes(cells: u64, warps: u32) -> u64 {
         let threads = u64::from(warps) * 32;
         let reads = bytes_of::<Mark>(cells.saturating_mul(warps.into()));
@@ -143,13 +153,13 @@ impl Mbarriers {
         Ok(())
     }
 
-    /// Those of a block that has run are of no use to the next one.
+    /// Drops the mbarriers of a block that has run.
     pub(super) fn retire(&mut self) {
         self.barriers.clear();
     }
 
-    /// A cell, read before as `before` says, has been read by several warps, and now by this
-    /// thread.
+    /// Records that this thread reads a cell which several warps have read. `before` is the cell's
+    /// reader before this read.
     fn note(&mut self, cell: usize, before: Mark, now: Actor, known: &Known) {
         let row = &mut self.reads[cell * self.warps..][..self.warps];
         if before.kind != Kind::Warps {
@@ -163,7 +173,7 @@ impl Mbarriers {
         *mine = Mark::of(Actor { sync, ..now }, kind);
     }
 
-    /// The first of the reads of a cell by several warps that conflicts with a write.
+    /// Returns the first read of a cell by several warps that conflicts with a write.
     fn conflict(&self, cell: usize, now: Actor, known: &Known) -> Option<Mark> {
         let row = &self.reads[cell * self.warps..][..self.warps];
         row.iter().find(|read| read.conflicts(now, known)).copied()
@@ -171,7 +181,7 @@ impl Mbarriers {
 }
 
 impl Known {
-    /// Returns whether mbarriers have handed an access of one thread to the other.
+    /// Returns true if vector clocks order an access before one of `now`.
     #[inline(always)]
     pub(super) fn handed(&self, mark: &Mark, now: Actor) -> bool {
         !self.clocks.is_empty() && self.handed_over(mark, now)
@@ -185,7 +195,7 @@ impl Known {
         mark.warp_epoch < seen[usize::from(mark.thread % 32)]
     }
 
-    /// Lanes of a warp have met: each knows what any of them knew.
+    /// Lets each of these lanes of a warp know what any of them knew.
     pub(super) fn meet(&mut self, warp: usize, lanes: u32) {
         if self.clocks.is_empty() {
             return;
@@ -197,7 +207,7 @@ impl Known {
     }
 }
 
-/// What either of two clocks says.
+/// Returns the elementwise maximum of two clocks, and shares an allocation where it can.
 pub(super) fn joined(first: &Arc<Clock>, second: &Arc<Clock>) -> Arc<Clock> {
     if Arc::ptr_eq(first, second) {
         return first.clone();
@@ -221,8 +231,8 @@ pub(super) fn raise(clock: &mut Clock, other: &Clock) {
     }
 }
 
-/// Accesses in kernels with mbarriers. They keep more of what was read: a write after reads by
-/// several warps may be in order.
+/// Accesses in kernels with mbarriers. These record more of what was read, since a write after
+/// reads by several warps may be in order.
 impl Shared {
     #[inline(never)]
     pub(super) fn read_cells(
@@ -262,7 +272,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Looks at all reads of a cell that is going to be written, if they are by several warps.
+    /// Checks all reads of a cell by several warps before the cell is written.
     fn after_reads(&mut self, index: usize, actor: Actor) -> Result<(), Fault> {
         let cell = self.cells[index].of(self.generation);
         if cell.reader.kind == Kind::Warps && cell.reader.conflicts(actor, &self.known) {
@@ -274,8 +284,8 @@ impl Shared {
         Ok(())
     }
 
-    /// The mbarrier at an aligned offset inside, for which this thread does something: its
-    /// operations do not race with each other, but with what makes and ends it.
+    /// Checks an operation on the mbarrier at an aligned offset in bounds. Operations on an
+    /// mbarrier do not race with each other, but with its initialisation and its end.
     fn mbarrier(&mut self, offset: u32, actor: Actor) -> Result<(), Fault> {
         let actor = Actor { sync: true, ..actor };
         for index in self.range(offset, 8) {
@@ -291,7 +301,7 @@ impl Shared {
         Ok(())
     }
 
-    /// `mbarrier.init`. Returns whether there never was one in this place.
+    /// Executes `mbarrier.init`. Returns true if no mbarrier was ever at this offset.
     pub(crate) fn initialize(
         &mut self,
         offset: u32,
@@ -318,7 +328,7 @@ impl Shared {
         Ok(self.mbarriers.barriers.insert(offset, barrier).is_none())
     }
 
-    /// `mbarrier.inval`: its place is ordinary memory again.
+    /// Executes `mbarrier.inval`: its eight bytes are ordinary memory again.
     pub(crate) fn invalidate(&mut self, offset: u32, actor: Actor) -> Result<(), Fault> {
         self.mbarrier(offset, actor)?;
         for index in self.range(offset, 8) {
@@ -332,7 +342,7 @@ impl Shared {
         Ok(())
     }
 
-    /// `mbarrier.arrive`, `count` times. Returns the state before, and whether the phase is over.
+    /// Executes `mbarrier.arrive`. Returns the state before, and true if the phase is over.
     pub(crate) fn arrive_at(
         &mut self,
         offset: u32,
@@ -352,8 +362,7 @@ impl Shared {
         Ok((state, barrier.turn()))
     }
 
-    /// Somebody has found that the phase of an mbarrier is over: what its copies have brought is
-    /// there.
+    /// Makes the bytes of these copies readable, after a thread has found their phase over.
     #[cold]
     fn receive(&mut self, copies: Vec<(u32, u32, Actor)>) {
         for (offset, bytes, actor) in copies {
@@ -363,8 +372,8 @@ impl Shared {
         }
     }
 
-    /// `mbarrier.expect_tx`, and an arrival (`arrives`). Without bytes: the phase learns what the
-    /// thread has done. Returns the state before, and whether the phase is over.
+    /// Executes `mbarrier.expect_tx`, and an arrival if `arrives`. Without bytes, the phase takes
+    /// over what the thread has done. Returns the state before, and true if the phase is over.
     pub(crate) fn expect_at(
         &mut self,
         offset: u32,
@@ -386,7 +395,7 @@ impl Shared {
         Ok((barrier.state(), barrier.turn()))
     }
 
-    /// A bulk copy to that place has come. Whether the phase is over with it.
+    /// Completes a bulk copy to `place`. Returns true if this ends the phase.
     pub(crate) fn told(
         &mut self,
         offset: u32,
@@ -404,8 +413,7 @@ impl Shared {
         Ok(barrier.turn())
     }
 
-    /// Bytes of the host that the copies of an mbarrier have come to take and nobody has been asked
-    /// for.
+    /// Returns the bytes of the host for copies of an mbarrier that are not paid for.
     pub(crate) fn room_of(&mut self, offset: u32) -> u64 {
         let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else { return 0 };
         let more = (barrier.copies.len() + barrier.came.len()).saturating_sub(barrier.asked);
@@ -413,18 +421,18 @@ impl Shared {
         bytes_of::<(u32, u32, Actor)>(2 * more as u64)
     }
 
-    /// Puts down what a copy brings, where it is expected.
+    /// Writes what a copy brings into the words that expect it.
     pub(crate) fn put_down(&mut self, offset: u32, value: [u32; 4]) {
         let first = (offset / 4) as usize;
         self.words[first..first + 4].copy_from_slice(&value);
     }
 
-    /// What lanes of a warp do from here on is behind what they have handed over.
+    /// Ends a step of a warp: what its lanes do from now on comes after what they have published.
     pub(crate) fn part(&mut self, warp: u32, passed: u32) {
         self.seen_by(warp as usize, passed);
     }
 
-    /// `mbarrier.test_wait`: whether the phase is over.
+    /// Executes `mbarrier.test_wait`. Returns true if the phase is over.
     pub(crate) fn is_over(
         &mut self,
         offset: u32,
@@ -444,7 +452,7 @@ impl Shared {
         let came = if over { std::mem::take(&mut barrier.came) } else { Vec::new() };
         if over {
             let (thread, clocks) = (usize::from(actor.thread), &mut self.known.clocks);
-            // Lanes of a warp mostly know the same, and share it.
+            // Most lanes know the same and share one allocation.
             let neighbour = thread.checked_sub(1).filter(|_| !thread.is_multiple_of(32));
             let shared = neighbour.filter(|&other| {
                 let [all, mine, before] = [&clocks[other], &clocks[thread], &barrier.before]
@@ -462,7 +470,7 @@ impl Shared {
         Ok(over)
     }
 
-    /// The mbarrier there.
+    /// Returns the mbarrier at an offset.
     pub(crate) fn mbarrier_at(&self, offset: u32) -> Option<&Mbarrier> {
         self.mbarriers.barriers.get(&offset)
     }

@@ -1,9 +1,26 @@
-//! Shared memory of a block, with a shadow that knows who accessed each place last.
+//! Shared memory of a block, with a shadow that records who accessed each place last.
 //!
-//! Two accesses of one place, at least one of them a write, are a race unless a barrier lies
-//! between them: one of the block, or, within a warp, one of the warp that names both lanes, or an
-//! mbarrier at which one thread arrived and for which the other one waited, or what one thread has
-//! released and the other acquired.
+//! Two accesses to one place race if at least one of them writes, not both are synchronising, and
+//! nothing orders the first before the second. Four things create such an order: a barrier of the
+//! block, a barrier of the warp whose mask names both lanes, an mbarrier or a named barrier at
+//! which one thread arrived and for which the other waited, and a release that the other acquired.
+//!
+//! The shadow has one [`Cell`] for each unit of memory that the kernel accesses. A cell holds the
+//! last write and the last read as a [`Mark`]: thread, instruction, and the number of barriers that
+//! the block (`epoch`) and the warp (`warp_epoch`) had passed. An access checks the marks of its
+//! cells before it replaces them. Two integer comparisons decide most cases: a mark with a smaller
+//! `epoch` is ordered, and within a warp a mark with a smaller `warp_epoch` is. Only where part of
+//! a warp passed a barrier alone, a matrix records what each lane has seen of each other lane
+//! ([`Seen`]). Only in kernels with mbarriers, named barriers or synchronising accesses, each
+//! thread has a vector clock ([`Known`]).
+//!
+//! One mark cannot name several readers. A cell that several lanes or several warps have read
+//! records only this fact; a write after such reads must come after all of them. Kernels with
+//! vector clocks keep one read for each warp beside the cell (`mbarrier`).
+//!
+//! Blocks reuse the memory of earlier blocks without clearing it: each cell has a generation, and a
+//! cell of another generation counts as never accessed. Tested by `cases/races.ptx`,
+//! `cases/barriers.ptx`, `cases/divergence.ptx` and `suite/kept.rs`.
 
 mod handed;
 mod mbarrier;
@@ -18,59 +35,59 @@ use mbarrier::{Clock, Mbarriers};
 pub(crate) use mbarrier::{MOST as MOST_ARRIVALS, Phase, Wrong, host_bytes as mbarrier_bytes};
 pub(crate) use named::{Coming, WrongComing, host_bytes as named_bytes};
 
-/// Who accesses, and when: barriers of the block and of the warp are counted.
+/// An accessing thread and its time, counted in barriers of the block and of the warp.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Actor {
     /// Barriers that the block has passed.
     pub(crate) epoch: u32,
-    /// Barriers that the warp has passed on its own.
+    /// Barriers that the warp has passed alone.
     pub(crate) warp_epoch: u32,
-    /// The instruction.
+    /// The instruction's number.
     pub(crate) pc: u32,
-    /// The thread's number in the block: 32 times the warp's, plus the lane's.
+    /// The thread's number in the block: 32 times the warp's number, plus the lane's.
     pub(crate) thread: u16,
-    /// Volatile, relaxed and atomic accesses do not race with each other.
+    /// True for volatile, relaxed and atomic accesses, which do not race with each other.
     pub(crate) sync: bool,
-    /// True if it is in CUDA's own part of shared memory. CUDA's code orders the lanes of a warp
-    /// there by shuffles alone, so they count as ordered.
+    /// True if the access is in CUDA's part of shared memory. CUDA's code orders the lanes of a
+    /// warp there by shuffles alone, so they count as ordered.
     pub(crate) in_step: bool,
 }
 
-/// The shared memory of one block, and after it of the next: what earlier blocks left in it is not
-/// cleared, which would take longer than many kernels run, but belongs to another generation.
+/// The shared memory of one block, and later of the next. The contents that earlier blocks left are
+/// not cleared, which would take longer than many kernels run. They belong to another generation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared {
     words: Vec<u32>,
-    /// One cell of the shadow stands for `1 << grain` bytes: the smallest access of the kernel.
+    /// One cell of the shadow covers `1 << grain` bytes, the smallest access of the kernel.
     grain: u32,
     cells: Vec<Cell>,
-    /// That of the block, the first of which is 1. To it, a cell of any other is one that nobody
-    /// has accessed.
+    /// The generation of the present block; the first is 1. A cell of any other generation counts
+    /// as never accessed.
     generation: u64,
     known: Known,
     mbarriers: Mbarriers,
     named: named::Barriers,
     handed: handed::Words,
-    /// By cell, the read that gave what one thread left there.
+    /// By cell: the read of unwritten memory whose value one thread wrote there.
     origins: BTreeMap<usize, Arc<FirstRead>>,
 }
 
-/// What threads know of each other, beside what barriers of the block tell all.
+/// The knowledge of threads about each other, beyond the barriers of the whole block.
 #[derive(Debug, Clone, Default)]
 struct Known {
     /// By warp; see [`Seen`].
     seen: Vec<Option<Box<Seen>>>,
-    /// By thread, what it knows by mbarriers and the like; none in a kernel that has nothing like
-    /// that.
+    /// By thread: its vector clock. Empty in a kernel without mbarriers, named barriers and
+    /// synchronising accesses.
     clocks: Vec<Arc<Clock>>,
 }
 
-/// What the lanes of a warp have seen of each other: entry `[a][b]` is the number of barriers that
-/// the warp had passed when lane `a` last knew all that lane `b` had done before. There is one only
-/// for a warp of which a part has passed a barrier alone, since the last one of the whole warp.
+/// The knowledge of the lanes of a warp about each other. Entry `[a][b]` is the number of barriers
+/// that the warp had passed when lane `a` last knew all that lane `b` had done before. A warp has a
+/// matrix only if a part of it has passed a barrier alone since the last barrier of the whole warp.
 type Seen = [[u32; 32]; 32];
 
-/// What is known of a place.
+/// The shadow of one place: its last write and its last read.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     generation: u64,
@@ -78,8 +95,8 @@ struct Cell {
     reader: Mark,
 }
 
-/// The last access of a kind: an [`Actor`], side by side with the kind, because there are many
-/// marks.
+/// The last access of a kind. It repeats the fields of an [`Actor`] to hold the kind in the same 16
+/// bytes, because there are many marks.
 #[derive(Debug, Clone, Copy, Default)]
 struct Mark {
     epoch: u32,
@@ -94,20 +111,19 @@ struct Mark {
 enum Kind {
     #[default]
     Never,
-    /// One thread.
+    /// One thread accessed the place.
     Once,
-    /// A `cp.async` of that thread is in flight.
+    /// A `cp.async` of that thread to the place is in flight.
     Pending,
-    /// It made the place a part of an mbarrier.
+    /// The thread made the place a part of an mbarrier.
     Mbarrier,
-    /// One thread wrote what it had read where nothing has been written.
+    /// The thread wrote a value that it had read from unwritten memory.
     Unfounded,
-    /// Several lanes of that warp, or several warps.
+    /// Several lanes of that warp (`Lanes`) or several warps (`Warps`) accessed the place.
     Lanes,
     Warps,
 }
 
-/// A thread and an instruction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Culprit {
     pub(crate) warp: u32,
@@ -115,7 +131,7 @@ pub(crate) struct Culprit {
     pub(crate) pc: u32,
 }
 
-/// A read of what nothing has written, as it is reported if what it gave has an effect.
+/// A read of unwritten memory. It is reported if its value has an effect.
 #[derive(Debug)]
 pub(crate) struct FirstRead {
     pub(crate) warp: u32,
@@ -124,22 +140,22 @@ pub(crate) struct FirstRead {
     pub(crate) message: String,
 }
 
-/// What is wrong with an access.
+/// An error of an access.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
     Uninitialized,
-    /// The other thread wrote what it had read where nothing has been written.
+    /// The other thread wrote a value that it had read from unwritten memory.
     Unfounded {
         other: Culprit,
     },
-    /// The other thread wrote (`wrote`) or read there; `None` if several read there, and this one
-    /// last.
+    /// The other thread wrote (`wrote`) or read the place. `other` is `None` if several threads
+    /// read it and this one did last.
     Race {
         other: Option<Culprit>,
         pc: u32,
         wrote: bool,
     },
-    /// A `cp.async` has not been waited for.
+    /// Nothing has waited for a `cp.async` to the place.
     Pending {
         other: Culprit,
     },
@@ -147,7 +163,7 @@ pub(crate) enum Fault {
     Mbarrier {
         other: Culprit,
     },
-    /// There is no mbarrier.
+    /// No mbarrier is at this place.
     NoMbarrier,
 }
 
@@ -158,8 +174,7 @@ impl Mark {
         Mark { epoch, warp_epoch, pc, thread, sync, kind }
     }
 
-    /// Returns whether something orders this access before one of `now`, whoever else it stands
-    /// for.
+    /// Returns true if something orders all accesses that this mark covers before one of `now`.
     #[inline(always)]
     fn ordered_before(&self, now: Actor, known: &Known) -> bool {
         if self.kind == Kind::Never || self.epoch < now.epoch {
@@ -192,7 +207,7 @@ impl Mark {
         Fault::Race { other, pc: self.pc, wrote }
     }
 
-    /// Returns whether ordinary accesses may be made behind it.
+    /// Returns an error if a copy is in flight to the place or an mbarrier is there.
     #[inline(always)]
     fn is_free(&self) -> Result<(), Fault> {
         match self.kind {
@@ -209,8 +224,8 @@ impl Mark {
 }
 
 impl Shared {
-    /// What that of a block takes of the host, with its shadow; `warps` is the number of warps that
-    /// may pass barriers of their own.
+    /// Returns the bytes of the host that the shared memory of a block and its shadow take. `warps`
+    /// is the number of warps that may pass barriers alone.
     pub(crate) fn host_bytes(bytes: u32, grain: u32, warps: u32, mbarriers: bool) -> u64 {
         let words = u64::from(bytes.div_ceil(4));
         let handed = if mbarriers { Mbarriers::host_bytes(words << (2 - grain), warps) } else { 0 };
@@ -221,7 +236,7 @@ impl Shared {
             + bytes_of::<Seen>(warps.into())
     }
 
-    /// Bytes of the host that it has.
+    /// Returns the bytes of the host that are allocated now.
     pub(crate) fn held(&self) -> u64 {
         bytes_of::<u32>(self.words.capacity() as u64)
             + bytes_of::<Cell>(self.cells.capacity() as u64)
@@ -233,7 +248,7 @@ impl Shared {
             + self.handed.held()
     }
 
-    /// The block has run, and is going to be kept.
+    /// Drops what only the block that has run needs, before the memory is saved for later blocks.
     pub(crate) fn retire(&mut self) {
         self.known.clocks.clear();
         self.mbarriers.retire();
@@ -241,8 +256,8 @@ impl Shared {
         self.handed = handed::Words::default();
     }
 
-    /// Makes it that of a block that needs `bytes` bytes, of which kernels access `1 << grain` at
-    /// least. `mbarriers`: how many warps it has, if there are mbarriers, else 0.
+    /// Prepares the memory for a block of `bytes` bytes, with cells of `1 << grain` bytes.
+    /// `mbarriers` is the block's number of warps if threads need vector clocks, else 0.
     pub(crate) fn reset(&mut self, bytes: u32, grain: u32, mbarriers: u32) -> fault::Result<()> {
         self.grain = grain;
         let (words, what) = (bytes.div_ceil(4) as usize, "shared memory");
@@ -261,7 +276,7 @@ impl Shared {
         self.mbarriers.reset(cells, mbarriers, &mut self.known)
     }
 
-    /// Words hold zeros, written before the first barrier.
+    /// Fills a range with zeros that count as written before the first barrier.
     pub(crate) fn give(&mut self, bytes: std::ops::Range<u32>) {
         let writer = Mark { kind: Kind::Once, ..Mark::default() };
         let given = Cell { generation: self.generation, writer, reader: Mark::default() };
@@ -270,8 +285,8 @@ impl Shared {
         self.words[(bytes.start / 4) as usize..(bytes.end / 4) as usize].fill(0);
     }
 
-    /// Lanes of a warp pass a barrier of the warp, each with those that its mask names; `passed`
-    /// such barriers came before, and `alive` are the lanes that have not left.
+    /// Executes a barrier of the warp for these lanes, each with the lanes that its mask names.
+    /// `passed` such barriers came before, and `alive` are the lanes that have not exited.
     pub(crate) fn warp_barrier(
         &mut self,
         warp: u32,
@@ -302,7 +317,7 @@ impl Shared {
         }
     }
 
-    /// What the lanes of a warp know of each other, from now on one by one.
+    /// Returns what the lanes of a warp know of each other, from now on recorded lane by lane.
     fn seen_by(&mut self, warp: usize, passed: u32) -> &mut Seen {
         let seen = &mut self.known.seen;
         if seen.len() <= warp {
@@ -311,7 +326,7 @@ impl Shared {
         seen[warp].get_or_insert_with(|| Box::new([[passed; 32]; 32]))
     }
 
-    /// The words of the first `bytes` bytes, those in which nothing has been written left out.
+    /// Returns the words of the first `bytes` bytes; `None` for words not written.
     pub(crate) fn cells_of_words(&self, bytes: u32) -> Vec<Option<u32>> {
         let cells = 1 << (2 - self.grain);
         let written = |cell: &Cell| {
@@ -323,7 +338,7 @@ impl Shared {
         words.map(|(&word, cells)| cells.iter().any(written).then_some(word)).collect()
     }
 
-    /// Reads `W` words at an aligned offset inside, or `bytes` bytes if they are less than one.
+    /// Reads `W` words at an aligned offset in bounds, or `bytes` bytes of one word.
     #[inline(always)]
     pub(crate) fn read<const W: usize>(
         &mut self,
@@ -336,7 +351,7 @@ impl Shared {
             return Ok(self.peek(offset, bytes));
         }
         if self.grain == 2 {
-            // A cell per word, as in kernels that access nothing smaller.
+            // One cell for each word, as in kernels that access nothing smaller.
             let first = (offset / 4) as usize;
             for cell in &mut self.cells[first..first + W] {
                 cell.of(self.generation).read(actor, &self.known)?;
@@ -352,9 +367,9 @@ impl Shared {
         Ok(self.peek(offset, bytes))
     }
 
-    /// What all lanes of a warp read at the same place, if what was written there comes before each
-    /// of them; `first` is the first lane. The cells then are what they would be if the lanes had
-    /// read one after the other.
+    /// Reads one place for all lanes of a warp at once; `first` is the first lane. Returns `None`
+    /// unless the last write comes before all of them. Leaves the cells as they would be if the
+    /// lanes had read one after the other.
     pub(crate) fn read_together<const W: usize>(
         &mut self,
         offset: u32,
@@ -378,8 +393,8 @@ impl Shared {
         if !cells.iter().all(is_before) {
             return None;
         }
-        // The second lane makes several of the first, or of others before. To the rest nothing is
-        // new but who was last.
+        // The second lane turns the mark from one reader into several. The other lanes change only
+        // which reader was last.
         let second = Actor { thread: first.thread + 1, ..first };
         for cell in cells {
             cell.note_read(first, known);
@@ -391,7 +406,7 @@ impl Shared {
         Some(value)
     }
 
-    /// Writes as much; of less than a word the low bytes of `value`.
+    /// Writes `W` words, or the low `bytes` bytes of `value` if they are less than a word.
     #[inline(always)]
     pub(crate) fn write<const W: usize>(
         &mut self,
@@ -425,7 +440,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Replaces what is there by what `new` makes of it, in one step; returns what else it makes.
+    /// Replaces a value by the second result of `new` in one step. Returns the first result.
     pub(crate) fn update<const W: usize>(
         &mut self,
         offset: u32,
@@ -442,8 +457,7 @@ impl Shared {
         Ok(old)
     }
 
-    /// A place has been read of which something has not been written. It may be written later, and
-    /// not at the same time.
+    /// Records a read of a place that is not fully written. A concurrent write is a race.
     #[cold]
     pub(crate) fn note_unwritten(
         &mut self,
@@ -463,14 +477,14 @@ impl Shared {
         Ok(())
     }
 
-    /// What has just been written here is what nobody has written elsewhere, where `read` took it.
+    /// Marks a place as written with an unwritten value, which `read` had read elsewhere.
     #[cold]
     pub(crate) fn leave_unwritten(&mut self, offset: u32, bytes: u32, read: &Arc<FirstRead>) {
         self.cells(offset, bytes).0.for_each(|cell| cell.writer.kind = Kind::Unfounded);
         self.origins.extend(self.range(offset, bytes).map(|cell| (cell, read.clone())));
     }
 
-    /// The read that took what was then left here, if what is here was.
+    /// Returns the read that took the unwritten value which was then written here, if one did.
     #[cold]
     pub(crate) fn origin(&mut self, offset: u32, bytes: u32) -> Option<Arc<FirstRead>> {
         let kind = |cell: &mut Cell| cell.of(self.generation).writer.kind;
@@ -479,7 +493,7 @@ impl Shared {
         self.origins.get(&cell).cloned()
     }
 
-    /// A `cp.async` to here has begun.
+    /// Begins a `cp.async` to a place.
     pub(crate) fn expect(&mut self, offset: u32, bytes: u32, actor: Actor) -> Result<(), Fault> {
         if self.mbarriers.warps > 0 {
             self.write_cells(offset, bytes, actor, false)?;
@@ -493,7 +507,7 @@ impl Shared {
         Ok(())
     }
 
-    /// It has arrived, and the thread that started it has waited for it.
+    /// Completes a `cp.async` after the thread that started it has waited for it.
     pub(crate) fn arrive(&mut self, offset: u32, bytes: u32, value: [u32; 4], actor: Actor) {
         for cell in self.cells(offset, bytes).0 {
             (cell.writer, cell.reader) = (Mark::of(actor, Kind::Once), Mark::default());
@@ -536,13 +550,13 @@ impl Shared {
     }
 }
 
-/// The low bits of a word that an access of fewer bytes has.
+/// Returns the mask of the low bits of a word that an access of `bytes` bytes covers.
 fn part(bytes: u32) -> u32 {
     if bytes == 1 { 0xff } else { 0xffff }
 }
 
 impl Cell {
-    /// What the cell says to a generation.
+    /// Returns the cell, which is reset if it is of another generation.
     #[inline(always)]
     fn of(&mut self, generation: u64) -> &mut Cell {
         if self.generation != generation {
@@ -595,7 +609,7 @@ impl Cell {
         let before = self.writer;
         before.is_free()?;
         if before.conflicts(now, known) {
-            // Lanes of one instruction that write the same value leave no doubt about the result.
+            // If lanes of one instruction write the same value, the result is certain.
             let together = before.pc == now.pc && before.thread / 32 == now.thread / 32;
             if !(together && same_value()) {
                 return Err(before.race(now, true));
@@ -604,8 +618,8 @@ impl Cell {
         if self.reader.conflicts(now, known) {
             return Err(self.reader.race(now, false));
         }
-        // A thread's own plain access is not made up for by its atomic ones: others are still not
-        // ordered after it.
+        // A thread's atomic access does not hide its plain access: other threads are still not
+        // ordered after the plain one.
         let remains = |mark: Mark| {
             let Mark { epoch, warp_epoch, thread, .. } = mark;
             now.sync

@@ -1,9 +1,9 @@
-//! The sixteen barriers of a block by their numbers, as far as a part of the block meets at them:
-//! who has come, who waits, and what that hands from thread to thread.
+//! The sixteen named barriers of a block, where only a part of the block meets at them: the lanes
+//! that have arrived, the lanes that wait, and the happens-before that follows.
 //!
-//! A barrier counts whole warps: one counts when all of its lanes have come which have not left.
-//! Whoever arrives without waiting hands over what it has done, and those who wait get it when the
-//! barrier opens.
+//! A barrier counts whole warps. A warp counts when all of its lanes that have not exited have
+//! arrived. A thread that arrives without waiting publishes what it has done. The threads that wait
+//! take it over when the barrier opens. Tested by `cases/barriers.ptx`.
 
 use std::sync::Arc;
 
@@ -17,56 +17,55 @@ pub(crate) fn host_bytes(warps: u32) -> u64 {
     barrier.saturating_mul(COUNT as u64)
 }
 
-/// The barriers that a block has.
+/// The number of named barriers of a block.
 const COUNT: usize = 16;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Barriers {
-    /// None before the first one is used; then all of them.
+    /// Empty until the first barrier is used; then all barriers.
     all: Vec<Barrier>,
-    /// True if one has opened, and the lanes that wait at it have not been notified.
+    /// True if a barrier has opened and the lanes that wait at it have not been notified.
     opened: bool,
 }
 
-/// A barrier.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Barrier {
-    /// Threads that it opens for, and those of whole warps that have come.
+    /// The number of threads expected, and of the threads that arrived in whole warps.
     pub(crate) expected: u32,
     pub(crate) come: u32,
-    /// True if the number was not said: then those that have left are not waited for.
+    /// True if no number of threads is named. Then exited threads count as arrived.
     every: bool,
-    /// How often it has opened.
+    /// The number of times that it has opened.
     pub(crate) phase: u32,
-    /// Who was the first to come.
+    /// The thread that arrived first.
     first: Option<Culprit>,
-    /// By warp: lanes that have come and do not count yet, and those that wait.
+    /// By warp: lanes that have arrived and do not count yet; `waiting` are the lanes that wait.
     partial: Vec<u32>,
     waiting: Vec<u32>,
     arrived: Clock,
 }
 
-/// Lanes of a warp that come to a barrier.
+/// Lanes of a warp that arrive at a barrier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Coming {
     pub(crate) barrier: u8,
-    /// For how many threads, and whether that is all of the block because no number is said.
+    /// The number of threads expected; `every` is true if that is the whole block by default.
     pub(crate) threads: u32,
     pub(crate) every: bool,
     pub(crate) waits: bool,
-    /// The lanes, and those of their warp that have not left.
+    /// The lanes that arrive; `alive` are the lanes of their warp that have not exited.
     pub(crate) lanes: u32,
     pub(crate) alive: u32,
     /// Lane 0 of the warp.
     pub(crate) first: Actor,
 }
 
-/// What is wrong with coming to a barrier.
+/// An error of an arrival at a barrier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WrongComing {
-    /// Somebody came for another number of threads.
+    /// Another thread arrived and expects a different number of threads.
     Threads { threads: u32, other: Culprit },
-    /// These lanes have come already, and others of the warp have not.
+    /// These lanes have arrived already, and other lanes of their warp have not.
     Again { lanes: u32 },
 }
 
@@ -92,7 +91,7 @@ impl Barriers {
 }
 
 impl Barrier {
-    /// Opens it if all have come. Whether it has.
+    /// Opens the barrier if all threads have arrived. Returns true if it has opened.
     fn open(&mut self, known: &mut Known, left: u32) -> bool {
         let enough = self.come >= self.expected || self.every && self.come + left >= self.expected;
         if self.expected == 0 || !enough {
@@ -100,7 +99,7 @@ impl Barrier {
         }
         let arrived = Arc::new(self.arrived.clone());
         for (warp, waiting) in self.waiting.iter_mut().enumerate() {
-            // Lanes of a warp mostly know the same, and share it.
+            // Most lanes know the same and share one allocation.
             let mut last: Option<[Arc<Clock>; 2]> = None;
             for lane in each(*waiting) {
                 let clock = &mut known.clocks[32 * warp + lane];
@@ -121,7 +120,7 @@ impl Barrier {
 }
 
 impl Shared {
-    /// Lanes come to a barrier. Whether it opens.
+    /// Records lanes that arrive at a barrier. Returns true if it opens.
     pub(crate) fn come(&mut self, coming: Coming) -> Result<bool, WrongComing> {
         let Coming { threads, every, lanes, alive, first, .. } = coming;
         let warps = self.mbarriers.warps;
@@ -161,14 +160,14 @@ impl Shared {
             opens = barrier.open(&mut self.known, 0);
         }
         self.named.opened |= opens;
-        // What the lanes do from here on is behind what they have handed over.
+        // What the lanes do from now on comes after what they have published.
         self.part(first.thread as u32 / 32, first.warp_epoch);
         Ok(opens)
     }
 
-    /// Nobody goes on. A warp of which some lanes have come counts if the others have left, and
-    /// warps that have left count where all are waited for. `alive` are the lanes of each warp that
-    /// have not left. Whether a barrier opens, and which ones.
+    /// Counts the lanes that have exited, when no warp can proceed. A warp counts as arrived if its
+    /// other lanes have exited, and warps that have exited count where all threads are expected.
+    /// `alive` are the other lanes of each warp. Returns a bit for each barrier that opens.
     pub(crate) fn settle(&mut self, alive: &[u32]) -> u32 {
         let left = 32 * alive.iter().filter(|lanes| **lanes == 0).count() as u32;
         let mut opened = 0;
@@ -185,12 +184,12 @@ impl Shared {
         opened
     }
 
-    /// Returns whether a barrier has opened since this was asked last.
+    /// Returns true if a barrier has opened since the last call.
     pub(crate) fn has_opened(&mut self) -> bool {
         std::mem::take(&mut self.named.opened)
     }
 
-    /// A barrier at which a part of the block meets, if any was used.
+    /// Returns a barrier by its number, if any named barrier was used.
     pub(crate) fn named(&self, number: u8) -> Option<&Barrier> {
         self.named.all.get(usize::from(number))
     }

@@ -1,17 +1,16 @@
-//! From coordinates to texels, and from texels to what a fetch returns, as an H100 has them: CUDA's
-//! programming guide ("Texture Fetching") says that without a filter the texel is that whose number
-//! is the coordinate, rounded down, and leaves open how a normalized coordinate becomes one in
-//! texels.
+//! Coordinates to texels, and texels to the values that a fetch returns, as an H100 does it. CUDA's
+//! programming guide ("Texture Fetching") states that without a filter, the texel's number is the
+//! coordinate rounded down. It leaves open how a normalized coordinate is scaled.
 
 use super::image::{AddressMode, Element, Extent, Sampler};
 
-/// The number of the texel along an axis that a coordinate lies in; `None` beyond the border.
+/// Returns the number of the texel along an axis for a coordinate; `None` beyond the border.
 ///
-/// Subnormal coordinates are zero. Normalized ones are rounded down to one of the [`parts`] of
-/// the extent before they become texels, and what is mirrored are the texels.
+/// Subnormal coordinates are zero. Normalized coordinates are rounded down to one of the [`parts`]
+/// of the extent before they become texels. Mirroring applies to the texels.
 ///
-/// Computed in `f64`, where all of this is exact: the number of a part times an extent of at most
-/// 2^17 has at most 41 bits.
+/// Computed in `f64`, where all of this is exact: the product of a part's number and an extent of
+/// at most 2^17 has at most 41 bits.
 pub(crate) fn texel(
     coordinate: f32,
     extent: Extent,
@@ -32,7 +31,7 @@ pub(crate) fn texel(
             AddressMode::Mirror if (whole % 2.0).abs() == 1.0 => {
                 n - 1.0 - lies_in(part - whole * parts)
             }
-            // Of infinity no number remains, which becomes 0 below.
+            // Infinity leaves a NaN, which becomes 0 below.
             AddressMode::Wrap | AddressMode::Mirror => lies_in(part - whole * parts),
         }
     } else {
@@ -45,11 +44,11 @@ pub(crate) fn texel(
     Some((number as u32).min(texels - 1))
 }
 
-/// In how many parts each unit of a normalized coordinate is divided along an axis, by the sizes of
-/// the whole.
+/// Returns the number of parts into which each unit of a normalized coordinate is divided along an
+/// axis. It depends on the whole extent.
 ///
-/// Measured on an H100 with arrays, layers and pitched memory of one to three dimensions. Where it
-/// changes for the depth of an array is not known better than between 2049 and 4095.
+/// Measured on an H100 with arrays, layers and pitched memory of one to three dimensions. For the
+/// depth of an array, the number changes at an unknown depth between 2049 and 4095.
 fn parts(extent: Extent, axis: usize) -> f64 {
     let [width, height, depth] = extent.texels();
     let most = width.max(height);
@@ -63,7 +62,7 @@ fn parts(extent: Extent, axis: usize) -> f64 {
     f64::from(1_u32 << (21 + finer))
 }
 
-/// Channel number `channel` of a texel, as 32 bits of what the fetch returns.
+/// Returns channel number `channel` of a texel, as the 32 bits that the fetch returns.
 pub(crate) fn channel(texel: &[u32; 4], element: Element, channel: u32, normalized: bool) -> u32 {
     let first = element.bytes() * channel;
     let bits = texel[(first / 4) as usize % 4] >> (8 * (first % 4));
@@ -82,7 +81,7 @@ pub(crate) fn channel(texel: &[u32; 4], element: Element, channel: u32, normaliz
     }
 }
 
-/// `f16` as `f32`. A NaN keeps its bits, a signaling one too.
+/// Returns an `f16` as the bits of an `f32`. A NaN keeps its bits, even a signaling one.
 fn half(bits: u16) -> u32 {
     let (sign, fraction) = (u32::from(bits >> 15), u32::from(bits & 0x3ff));
     match bits & 0x7c00 {

@@ -1,89 +1,89 @@
-//! What a texture or surface is made of: its extent, elements, channels and sampler; and which of
-//! them there can be.
+//! Descriptions of textures and surfaces, and the check of which of them can exist.
 //!
-//! The types are public: a caller describes with them the texels that lie in a buffer. `check`
-//! refuses what CUDA refuses on an H100, with the reason, and linear filters, whose bits on a GPU
-//! are not known. Where a texel lies in its buffer is computed here; which texel coordinates mean,
-//! in `coordinate`. Tested by `objects.rs` and `object_mistakes.rs` of the suite.
+//! The types are public: with them, a caller describes texels in a buffer. `check` refuses what
+//! CUDA refuses on an H100, with the reason. It also refuses linear filters, since their bits on a
+//! GPU are not known. The address of a texel in its buffer is computed here; the texel that
+//! coordinates name is computed in `coordinate`. Tested by `suite/objects.rs` and
+//! `suite/object_mistakes.rs`.
 
 use std::fmt;
 
 use crate::isa::Geometry;
 
-/// What texels there are, and where.
+/// The texels of a texture or surface: their place and format.
 ///
-/// Those of a CUDA array are the same numbers in rows one after the other, without gaps: how a GPU
-/// lays them out is its secret. Three-dimensional arrays and layers are planes one after the other.
+/// A CUDA array is stored as rows without gaps, one after the other, since the layout of a GPU is
+/// not published. Three-dimensional arrays and layers are planes, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Image {
-    /// Where the first texel is: in a buffer that holds all of them.
+    /// The address of the first texel, in a buffer that holds all texels.
     pub address: u64,
-    /// How many there are, and how they are arranged.
+    /// The number of texels and their arrangement.
     pub extent: Extent,
-    /// What each channel of a texel is.
+    /// The type of each channel of a texel.
     pub element: Element,
-    /// How many channels a texel has: 1, 2 or 4.
+    /// The number of channels of a texel: 1, 2 or 4.
     pub channels: u32,
 }
 
-/// How texels are arranged; in texels, but for the pitch.
+/// The arrangement of texels. Sizes are in texels, the pitch is in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Extent {
     /// Linear memory, for `tex1Dfetch` (`cudaResourceTypeLinear`).
     Linear {
-        /// Texels.
+        /// The number of texels.
         width: u32,
     },
     /// Rows that begin `pitch` bytes apart (`cudaResourceTypePitch2D`).
     Pitched {
-        /// Texels of a row.
+        /// The number of texels of a row.
         width: u32,
-        /// Rows.
+        /// The number of rows.
         height: u32,
-        /// Bytes from the beginning of a row to that of the next.
+        /// The number of bytes from the beginning of a row to the beginning of the next.
         pitch: u32,
     },
     /// An array of one dimension.
     Array1d {
-        /// Texels.
+        /// The number of texels.
         width: u32,
     },
     /// An array of two dimensions.
     Array2d {
-        /// Texels of a row.
+        /// The number of texels of a row.
         width: u32,
-        /// Rows.
+        /// The number of rows.
         height: u32,
     },
     /// An array of three dimensions.
     Array3d {
-        /// Texels of a row.
+        /// The number of texels of a row.
         width: u32,
-        /// Rows of a plane.
+        /// The number of rows of a plane.
         height: u32,
-        /// Planes.
+        /// The number of planes.
         depth: u32,
     },
     /// Layers of one dimension (`cudaArrayLayered`).
     Layered1d {
-        /// Texels of a layer.
+        /// The number of texels of a layer.
         width: u32,
-        /// Layers.
+        /// The number of layers.
         layers: u32,
     },
     /// Layers of two dimensions.
     Layered2d {
-        /// Texels of a row.
+        /// The number of texels of a row.
         width: u32,
-        /// Rows of a layer.
+        /// The number of rows of a layer.
         height: u32,
-        /// Layers.
+        /// The number of layers.
         layers: u32,
     },
 }
 
-/// What a channel of a texel is.
+/// The type of a channel of a texel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Element {
@@ -97,21 +97,22 @@ pub enum Element {
     F32,
 }
 
-/// How a texture is read: `cudaTextureDesc`, whose zeros are the default.
+/// The way a texture is read: `cudaTextureDesc`, whose zeros are the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sampler {
-    /// What lies outside, along x, y and z. Of coordinates that are not normalized, as CUDA has it,
-    /// all but the border mean [`AddressMode::Clamp`].
+    /// The address modes along x, y and z. If coordinates are not normalized, all modes but the
+    /// border mean [`AddressMode::Clamp`], as in CUDA.
     pub address_modes: [AddressMode; 3],
-    /// What is between the texels.
+    /// The filter between texels.
     pub filter: Filter,
-    /// Coordinates go from 0 to 1, rather than to the extents (`normalizedCoords`).
+    /// True if coordinates go from 0 to 1 rather than to the extents (`normalizedCoords`).
     pub normalized_coordinates: bool,
-    /// Integers of 8 and 16 bits become floats from 0, or −1, to 1 (`cudaReadModeNormalizedFloat`).
+    /// True if integers of 8 and 16 bits become floats in [0, 1] or [−1, 1]
+    /// (`cudaReadModeNormalizedFloat`).
     pub normalized_values: bool,
 }
 
-/// What is fetched outside of a texture.
+/// The result of a fetch outside of a texture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AddressMode {
     /// The texture again (`cudaAddressModeWrap`).
@@ -125,18 +126,18 @@ pub enum AddressMode {
     Border,
 }
 
-/// What is fetched between texels.
+/// The result of a fetch between texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Filter {
-    /// The texel that the coordinates lie in (`cudaFilterModePoint`).
+    /// The texel that contains the coordinates (`cudaFilterModePoint`).
     #[default]
     Point,
-    /// What lies between texels (`cudaFilterModeLinear`), which is refused.
+    /// An interpolation between texels (`cudaFilterModeLinear`), which is refused.
     Linear,
 }
 
 impl Extent {
-    /// How many texels there are along x, y, and z or the layers; 1 where it has no such axis.
+    /// Returns the number of texels along x, y, and z or the layers; 1 where it has no such axis.
     pub fn texels(self) -> [u32; 3] {
         match self {
             Extent::Linear { width } | Extent::Array1d { width } => [width, 1, 1],
@@ -156,7 +157,7 @@ impl Extent {
         }
     }
 
-    /// The geometry by which instructions call it.
+    /// Returns the geometry that instructions name for this extent.
     pub(crate) fn geometry(self) -> Geometry {
         match self {
             Extent::Linear { .. } | Extent::Array1d { .. } => Geometry::One,
@@ -184,7 +185,7 @@ impl fmt::Display for Extent {
 }
 
 impl Element {
-    /// Bytes of a channel.
+    /// Returns the bytes of a channel.
     pub fn bytes(self) -> u32 {
         match self {
             Element::U8 | Element::S8 => 1,
@@ -212,17 +213,17 @@ impl Element {
 }
 
 impl Image {
-    /// Bytes of a texel.
+    /// Returns the bytes of a texel.
     pub(crate) fn texel_bytes(&self) -> u32 {
         self.element.bytes() * self.channels
     }
 
-    /// Bytes of the texels of a row.
+    /// Returns the bytes of the texels of a row.
     pub(crate) fn row_bytes(&self) -> u64 {
         u64::from(self.extent.texels()[0]) * u64::from(self.texel_bytes())
     }
 
-    /// The address of a byte of a row that is there.
+    /// Returns the address of a byte of an existing row.
     pub(crate) fn place(&self, byte: u64, [y, z]: [u32; 2]) -> u64 {
         let pitch = match self.extent {
             Extent::Pitched { pitch, .. } => pitch.into(),
@@ -233,12 +234,12 @@ impl Image {
     }
 }
 
-/// Of which bytes the address of linear and pitched memory is a multiple (`textureAlignment`), and
-/// of which its pitch is (`texturePitchAlignment`).
+/// The alignment of linear and pitched memory in bytes (`textureAlignment`), and the alignment of a
+/// pitch (`texturePitchAlignment`).
 const ALIGNMENT: u64 = 512;
 const PITCH_ALIGNMENT: u32 = 32;
 
-/// Says why there is no such texture, or without a sampler no such surface.
+/// Returns the reason if no such texture, or without a sampler no such surface, can exist.
 pub(crate) fn check(image: &Image, sampler: Option<&Sampler>) -> Result<(), String> {
     let Image { address, extent, element, channels } = *image;
     if !matches!(channels, 1 | 2 | 4) {
@@ -294,7 +295,7 @@ pub(crate) fn check(image: &Image, sampler: Option<&Sampler>) -> Result<(), Stri
     Ok(())
 }
 
-/// The most texels along x, y and z: the CUDA programming guide's table for compute capability 9.0.
+/// Returns the most texels along x, y and z (CUDA programming guide, compute capability 9.0).
 fn most(extent: Extent) -> [u32; 3] {
     match extent {
         Extent::Linear { .. } => [1 << 28, 1, 1],

@@ -1,7 +1,7 @@
-//! Textures and surfaces: what a kernel reads by coordinates rather than by addresses.
+//! Textures and surfaces, which a kernel reads by coordinates rather than by addresses.
 //!
-//! Their texels lie in buffers like all other bytes. What is behind a handle is an [`Object`]: a
-//! kernel that is launched takes those that the memory has then.
+//! Their texels are in ordinary buffers. A handle names an [`Object`]. A launch uses the objects
+//! that the memory has when the launch is prepared.
 
 pub(crate) mod coordinate;
 mod image;
@@ -12,24 +12,24 @@ use std::sync::{Arc, PoisonError, RwLock};
 pub(crate) use image::check;
 pub use image::{AddressMode, Element, Extent, Filter, Image, Sampler};
 
-/// Where handles begin: above the addresses of functions, and below those of global memory, so that
-/// a handle is no address of anything.
+/// The first handle. Handles are above the addresses of functions and below the addresses of global
+/// memory, so that a handle is never an address.
 pub(crate) const HANDLES: u64 = 1 << 38;
-/// How far apart they are.
+/// The distance between handles.
 const STEP: u64 = 16;
-/// The most of them at a time.
+/// The largest number of objects at a time.
 pub(crate) const MOST: usize = 1 << 20;
 
-/// What is behind a handle.
+/// The object that a handle names.
 #[derive(Debug)]
 pub(crate) struct Object {
     pub(crate) name: Arc<str>,
     pub(crate) image: Image,
-    /// Of a texture; a surface has none.
+    /// The sampler of a texture; `None` for a surface.
     pub(crate) sampler: Option<Sampler>,
 }
 
-/// As a noun: `texture `t` (a 2-D array of 3 x 5)`.
+/// Writes a noun: `texture `t` (a 2-D array of 3 x 5)`.
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.sampler.is_some() { "texture" } else { "surface" };
@@ -37,7 +37,7 @@ impl fmt::Display for Object {
     }
 }
 
-/// By their numbers; those given back are `None`.
+/// Objects by their number; freed objects are `None`.
 pub(crate) type Table = Vec<Option<Arc<Object>>>;
 
 /// The textures and surfaces of a memory.
@@ -45,12 +45,12 @@ pub(crate) type Table = Vec<Option<Arc<Object>>>;
 pub(crate) struct Objects(RwLock<Table>);
 
 impl Objects {
-    /// As they are, for a launch that then needs no lock.
+    /// Returns a copy of the table, so that a launch needs no lock.
     pub(crate) fn snapshot(&self) -> Table {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives one back, if `handle` is one's.
+    /// Frees the object of a handle. Returns true if there was one.
     pub(crate) fn free(&self, handle: u64) -> bool {
         let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let slot = number(handle).and_then(|number| table.get_mut(number));
@@ -71,13 +71,13 @@ impl Objects {
     }
 }
 
-/// The number of the object that a handle means.
+/// Returns the number of the object that a handle names.
 fn number(handle: u64) -> Option<usize> {
     let offset = handle.checked_sub(HANDLES).filter(|offset| offset.is_multiple_of(STEP))?;
     usize::try_from(offset / STEP).ok().filter(|&number| number < MOST)
 }
 
-/// What a handle means; if nothing, what it is instead.
+/// Returns the object of a handle. The error describes the handle if it names none.
 pub(crate) fn find(table: &Table, handle: u64) -> Result<&Object, String> {
     match number(handle).and_then(|number| table.get(number)) {
         Some(Some(object)) => Ok(object),

@@ -1,4 +1,4 @@
-//! Declarations: registers, variables in the state spaces, and what a `.pragma` says.
+//! Declarations: registers, variables in the state spaces, and pragmas.
 
 use super::context::Context;
 use super::names::{Named, Register};
@@ -14,7 +14,7 @@ use crate::parse::source::types::{self, Class};
 const MOST_IN_RANGE: u32 = 1 << 20;
 
 impl<'s> Context<'s> {
-    /// The rest of `.shared .align 4 .b8 name[128];` after the state space.
+    /// Reads the rest of `.shared .align 4 .b8 name[128];` after the state space.
     pub(crate) fn variables(&mut self, space: VariableSpace, external: bool) -> Result<(), String> {
         let align = self.cursor.alignment()?;
         let written = self.cursor.directive()?;
@@ -37,7 +37,7 @@ impl<'s> Context<'s> {
         }
     }
 
-    /// `.pragma "nounroll";`: hints to the driver's compiler, none of which changes a result.
+    /// Reads the rest of `.pragma "nounroll";`, a hint that does not change results.
     pub(crate) fn pragma(&mut self) -> Result<(), String> {
         self.cursor.text()?;
         while self.cursor.accept(b',')? {
@@ -48,7 +48,7 @@ impl<'s> Context<'s> {
 }
 
 impl Cursor<'_> {
-    /// `.align 16`
+    /// Reads `.align 16` if it is next.
     pub(crate) fn alignment(&mut self) -> Result<Option<u32>, String> {
         if !self.accept_directive("align")? {
             return Ok(None);
@@ -60,7 +60,7 @@ impl Cursor<'_> {
         Err(format!("an alignment of {align} is no power of two"))
     }
 
-    /// The dimensions after a variable's name: its size in bytes, `None` for `[]`.
+    /// Reads the dimensions after a variable's name. Returns its size in bytes, or `None` for `[]`.
     pub(crate) fn size(&mut self, element: u32) -> Result<Option<u32>, String> {
         let mut bytes = element;
         while self.accept(b'[')? {
@@ -76,7 +76,7 @@ impl Cursor<'_> {
 }
 
 impl<'s> Body<'_, 's> {
-    /// The rest of `.reg .b32 %r<38>, %x;` after `.reg`.
+    /// Reads the rest of `.reg .b32 %r<38>, %x;` after `.reg`.
     pub(crate) fn registers(&mut self) -> Result<(), String> {
         let written = self.context.cursor.directive()?;
         let class = match (written, types::declared(written)) {
@@ -105,7 +105,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// Where a variable lies, which is decided when it is first used.
+    /// Returns the place of a variable, which is assigned at its first use.
     pub(crate) fn place(&mut self, name: &str, index: usize) -> Result<PlacedAt, String> {
         let Variable { space, align, bytes, id } = self.context.variables[index];
         let (used, limit) = match space {

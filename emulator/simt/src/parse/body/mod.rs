@@ -1,5 +1,5 @@
-//! What is known of a source while it is read, and of the kernel or function that is read: names,
-//! types, slots and the code so far.
+//! The state of the parser: of a source, and of the kernel or function that is read. It consists of
+//! names, types, slots and the code so far.
 
 pub(crate) mod context;
 mod declare;

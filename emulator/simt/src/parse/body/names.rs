@@ -1,8 +1,7 @@
-//! What a name stands for, in the module, the kernel and the blocks in braces within it.
+//! The meanings of names, in the module, the kernel and the blocks in braces within it.
 //!
-//! `.reg .b32 %r<1000>` declares a thousand registers of which a kernel may use ten, so a name is
-//! split into what comes before its number and the number, and a slot is taken when the register
-//! is first met.
+//! `.reg .b32 %r<1000>` declares a thousand registers, of which a kernel may use ten. So a name is
+//! split into a prefix and a number, and a register gets a slot at its first use.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,9 +11,9 @@ use crate::isa::Slot;
 use crate::parse::source::lexer::shortened;
 use crate::parse::source::types::Class;
 
-/// Braces may be nested this deep.
+/// The deepest nesting of braces.
 const DEEPEST: usize = 32;
-/// Names of a module and one of its kernels together.
+/// The most names of a module and one of its kernels together.
 const MOST_NAMES: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,12 +23,12 @@ pub(crate) enum Named {
     Variable(usize),
     /// The index of a parameter.
     Param(usize),
-    /// The index of the instruction that follows.
+    /// The index of the next instruction after the label.
     Label(u32),
     Kernel,
     /// The number of a function.
     Function(usize),
-    /// The index of what is said of a variable that is not supported.
+    /// The index of the error of a variable that is not supported.
     Refused(usize),
 }
 
@@ -39,7 +38,7 @@ pub(crate) struct Register {
     pub(crate) slot: Slot,
 }
 
-/// A branch to a label that has not been met yet.
+/// A branch to a label that is not declared yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending<'s> {
     pub(crate) label: &'s str,
@@ -48,7 +47,7 @@ pub(crate) struct Pending<'s> {
 
 #[derive(Debug, Default)]
 pub(crate) struct Names<'s> {
-    /// The module's scope, the kernel's, then those of open braces.
+    /// The module's scope, the kernel's scope, and a scope for each open brace.
     scopes: Vec<Scope<'s>>,
     count: usize,
 }
@@ -60,7 +59,7 @@ struct Scope<'s> {
     count: usize,
 }
 
-/// Names that differ in their number only.
+/// Names that differ only in their number.
 #[derive(Debug, Default)]
 struct Family {
     bare: Option<Named>,
@@ -77,8 +76,8 @@ impl<'s> Names<'s> {
         Ok(())
     }
 
-    /// Closes the innermost scope. `resolve` is called with each branch whose label is in it; the
-    /// rest is left to the scope around, or returned where there is none but the module's.
+    /// Closes the innermost scope. Calls `resolve` for each branch whose label is in it. Other
+    /// branches move to the outer scope; if that is the module's scope, returns the first of them.
     pub(crate) fn close(
         &mut self,
         mut resolve: impl FnMut(Pending<'s>, u32),
@@ -101,13 +100,13 @@ impl<'s> Names<'s> {
         }
     }
 
-    /// Forgets all scopes but the module's: those of a kernel that is refused.
+    /// Closes all scopes but the module's scope, after a kernel is refused.
     pub(crate) fn close_all_but_first(&mut self) {
         let closed = self.scopes.drain(self.scopes.len().min(1)..);
         self.count -= closed.map(|scope| scope.count).sum::<usize>();
     }
 
-    /// Notes a branch, to be resolved when the scope is closed.
+    /// Records a branch, which is resolved when its scope is closed.
     pub(crate) fn branch(&mut self, pending: Pending<'s>) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.pending.push(pending);
@@ -153,13 +152,13 @@ impl<'s> Names<'s> {
         Ok(())
     }
 
-    /// What a name stands for that has been declared by itself.
+    /// Returns the meaning of a name that was declared individually.
     pub(crate) fn declared(&self, name: &str) -> Option<Named> {
         let (prefix, number) = split(name);
         self.scopes.iter().rev().find_map(|scope| scope.families.get(prefix)?.get(number))
     }
 
-    /// What a name stands for where it is used.
+    /// Returns the meaning of a name where it is used. Gives a register of a range its slot.
     pub(crate) fn find(&mut self, name: &str, slots: &mut Slots) -> Result<Option<Named>, String> {
         let (prefix, number) = split(name);
         for scope in self.scopes.iter_mut().rev() {
@@ -216,7 +215,7 @@ fn twice(name: &str) -> String {
     format!("`{}` is declared twice", shortened(name, 60))
 }
 
-/// `%r12` is `%r` and 12; a number with a leading zero or of ten digits is part of the name.
+/// Splits `%r12` into `%r` and 12. A number with a leading zero or ten digits is part of the name.
 fn split(name: &str) -> (&str, Option<u32>) {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).take(10).count();
     let (prefix, number) = name.split_at(name.len() - digits);

@@ -1,10 +1,10 @@
-//! From an operand as it is written to a slot: registers, special registers, immediates, addresses
-//! of variables.
+//! Operands to slots: registers, special registers, immediates and addresses of variables.
 //!
-//! A decoder asks for an operand by its type, and gets a slot or a sentence that says what does not
-//! agree. So the rules of PTX about types of registers are in this file and in `source::types`
-//! alone. Constants and special registers get slots as well, one for each value, which are filled
-//! when a warp starts. Tested by `parser.rs` and `moves.rs` of the suite, and by `parse::tests`.
+//! A decoder requests an operand by its type and gets a slot or an error that names the mismatch.
+//! So the rules of PTX for types of registers are only in this file and in `source::types`.
+//! Constants and special registers get slots, too, one for each value, which are filled when a warp
+//! starts. Tested by `tests/suite/parser.rs`, `tests/suite/moves.rs`, `cases/refusals.ptx` and
+//! `parse::tests`.
 
 use super::names::{Named, Register};
 use super::slots::Constant;
@@ -17,7 +17,7 @@ use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{Class, Kind, Number, Typed, U32, U64};
 
 impl<'s> Body<'_, 's> {
-    /// The register that a result of the type goes to.
+    /// Returns the register for a result of the type.
     pub(crate) fn destination(
         &mut self,
         operand: &Operand<'s>,
@@ -32,7 +32,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// The slot of an operand that is read: a register or an immediate.
+    /// Returns the slot of an operand that is read: a register or an immediate.
     pub(crate) fn source(&mut self, operand: &Operand<'s>, typed: Typed) -> Result<Slot, String> {
         match *operand {
             Operand::Atom(Atom::Name("WARP_SZ")) => self.immediate(Number::Integer(32), typed),
@@ -48,7 +48,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// What `mov`, `cvt` and `cvta` also take: special registers and the addresses of variables.
+    /// Returns a source of `mov`, `cvt` or `cvta`: also a special register or an address.
     pub(crate) fn source_or_place(
         &mut self,
         operand: &Operand<'s>,
@@ -60,7 +60,7 @@ impl<'s> Body<'_, 's> {
             _ => return self.source(operand, typed),
         };
         if name == "%gridid" && offset == 0 && typed.agrees_with(U64) {
-            // There is one grid.
+            // The emulator runs one grid.
             return self.slots.constant(Constant::Long(0));
         }
         match special(name) {
@@ -86,7 +86,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// A source of which the register may be wider than the type; with the register's bytes.
+    /// Returns a source whose register may be wider than the type, with the register's bytes.
     pub(crate) fn source_or_wider(
         &mut self,
         operand: &Operand<'s>,
@@ -100,7 +100,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// A destination of which the register may be wider than the type; with the register's bytes.
+    /// Returns a destination whose register may be wider than the type, with the register's bytes.
     pub(crate) fn destination_or_wider(
         &mut self,
         operand: &Operand<'s>,
@@ -125,7 +125,7 @@ impl<'s> Body<'_, 's> {
         self.source(&Operand::Atom(atom), typed)
     }
 
-    /// A predicate that is written.
+    /// Returns a predicate that is written.
     pub(crate) fn destination_predicate(&mut self, name: &'s str) -> Result<Slot, String> {
         match self.register(name)? {
             Register { class: Class::Predicate, slot } => Ok(slot),
@@ -133,7 +133,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// A predicate that is read: a register, or an integer of which 0 is false.
+    /// Returns a predicate that is read: a register, or an integer, where 0 is false.
     pub(crate) fn predicate(&mut self, operand: &Operand<'s>) -> Result<Slot, String> {
         match *operand {
             Operand::Atom(Atom::Name(name)) => self.destination_predicate(name),
@@ -144,7 +144,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// A predicate that may be negated.
+    /// Returns a predicate that may be negated.
     pub(crate) fn guard(&mut self, operand: &Operand<'s>) -> Result<Guard, String> {
         match *operand {
             Operand::Not(name) => {
@@ -154,7 +154,7 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    /// `[%rd1+8]` in a state space: 64-bit addresses everywhere, 32-bit ones in the small spaces.
+    /// Returns `[%rd1+8]` in a space. Shared and local memory also take 32-bit addresses.
     pub(crate) fn address(
         &mut self,
         operand: &Operand<'s>,
@@ -238,7 +238,7 @@ impl<'s> Body<'_, 's> {
         })
     }
 
-    /// An immediate in a slot of the size of its type.
+    /// Returns the slot of an immediate, in the size of its type.
     pub(crate) fn immediate(&mut self, number: Number, typed: Typed) -> Result<Slot, String> {
         let bits = number.bits(typed).ok_or_else(|| {
             format!("the literal {number:?} does not go with the type `.{}`", typed.name)
@@ -250,7 +250,7 @@ impl<'s> Body<'_, 's> {
         })
     }
 
-    /// Where a variable lies in its space, as a constant.
+    /// Returns the address of a variable in its space, as a constant.
     fn address_of(
         &mut self,
         name: &str,
@@ -281,7 +281,7 @@ impl<'s> Body<'_, 's> {
         self.slots.constant(constant)
     }
 
-    /// The address of something in a function's frame: in a slot until the next instruction.
+    /// Returns a slot with an address in a frame, valid until the next instruction.
     fn address_in_frame(&mut self, name: &str, offset: i64, wide: bool) -> Result<Slot, String> {
         let Some(a) = self.frame.filter(|_| wide) else {
             return Err(format!("the address of `{}` has 64 bits", show(name)));

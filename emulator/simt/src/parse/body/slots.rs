@@ -1,5 +1,5 @@
-//! The registers of a kernel, dealt out: one slot for each register that is used, one for each
-//! constant and special register, however often it occurs.
+//! Slots for the registers of a kernel: one for each register that is used, and one for each value
+//! of a constant or special register.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::isa::{Bank, Preset, Register, Slot, Special};
 use crate::parse::source::types::Class;
 
-/// What a slot holds from the start of a warp to its end.
+/// A value that a slot holds from the start of a warp to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Constant {
     Word(u32),
@@ -19,18 +19,18 @@ pub(crate) enum Constant {
         variable: u32,
         offset: i64,
     },
-    /// So far behind the beginning of dynamic shared memory, which is known when all static
+    /// An offset from the beginning of dynamic shared memory, which is known when all static
     /// variables have been placed.
     Dynamic {
         offset: i64,
         wide: bool,
     },
-    /// So far behind the beginning of a shared variable that is placed with the kernel; 64 bits.
+    /// An offset from a shared variable that is placed when the kernel is linked; 64 bits.
     Shared {
         offset: i64,
         variable: Shared,
     },
-    /// Where the frame of a function begins.
+    /// The beginning of a function's frame.
     Frame,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Slots {
     counts: [u32; 3],
     constants: HashMap<Constant, Slot>,
     presets: Vec<Preset>,
-    /// The registers, if their names are asked for.
+    /// The registers, if their names are saved.
     pub(crate) registers: Option<Vec<Register>>,
-    /// Presets that something is to be added to when the kernel is linked.
+    /// Presets with a value that is added when the kernel is linked.
     late: Vec<(usize, Late)>,
 }
 
@@ -57,7 +57,7 @@ impl Slots {
         slot.ok_or_else(|| format!("more than {} registers of one size", Slot::MAX))
     }
 
-    /// A slot for a register.
+    /// Returns a new slot for a register.
     pub(crate) fn register(&mut self, class: Class, name: &str) -> Result<Slot, String> {
         let slot = self.allocate(class.bank())?;
         if let Some(registers) = &mut self.registers {
@@ -67,7 +67,7 @@ impl Slots {
         Ok(slot)
     }
 
-    /// The slot that holds the constant.
+    /// Returns the slot of a constant, the same for equal values.
     pub(crate) fn constant(&mut self, constant: Constant) -> Result<Slot, String> {
         if let Some(&slot) = self.constants.get(&constant) {
             return Ok(slot);
@@ -108,23 +108,23 @@ impl Slots {
         Ok(slot)
     }
 
-    /// Slots of the bank that have been dealt out.
+    /// Returns the number of slots of a bank in use.
     pub(crate) fn count(&self, bank: Bank) -> u32 {
         self.counts[bank as usize]
     }
 
-    /// What the slots hold at first, and what is to be added to it.
+    /// Returns the initial values of slots, and the values that are added to them at linking.
     pub(crate) fn presets(self) -> (Vec<Preset>, Vec<(usize, Late)>) {
         (self.presets, self.late)
     }
 }
 
-/// What is known when a kernel has been linked.
+/// A value that is known when a kernel has been linked.
 #[derive(Debug, Clone)]
 pub(crate) enum Late {
-    /// Where dynamic shared memory begins.
+    /// The beginning of dynamic shared memory.
     Dynamic,
-    /// Where a shared variable lies that a function uses.
+    /// The place of a shared variable that a function uses.
     Shared(Shared),
 }
 

@@ -1,10 +1,9 @@
-//! Special registers: where a thread stands in its warp, block and grid; and what counts instead of
-//! a clock.
+//! Special registers: the place of a thread in warp, block and grid; counters in place of clocks.
 
 use crate::isa::{Clock, Compare, Reserved, Special};
 use crate::parse::source::types::{Typed, U32, U64};
 
-/// The special register of that name.
+/// Returns the special register with a name.
 pub(crate) fn special(name: &str) -> Option<Special> {
     let named = named!(name, Special {
         "%tid.x" => Tid(0), "%tid.y" => Tid(1), "%tid.z" => Tid(2), "%ntid.x" => Ntid(0),
@@ -25,19 +24,18 @@ pub(crate) fn special(name: &str) -> Option<Special> {
     named.or_else(|| Some(Special::Environment(environment(name)?)))
 }
 
-/// `%envreg0` to `%envreg31`.
+/// Returns the number of a register from `%envreg0` to `%envreg31`.
 fn environment(name: &str) -> Option<u8> {
     let number = name.strip_prefix("%envreg")?;
     let is_written_so = number == "0" || !number.starts_with(['+', '0']);
     number.parse().ok().filter(|&number| is_written_so && number < 32)
 }
 
-/// What of its clock a register is that would tell the time on a GPU, and the type that it is moved
-/// as.
+/// Returns the part of the clock that a time register reads, and the type of the `mov`.
 ///
-/// There is no clock, and a result that depended on one would not be reproducible: all of these
-/// count the instructions that the warp has executed. So they grow, by the same in every run, and
-/// those of two warps are not comparable.
+/// The emulator has no clock, since a result that depended on one would not be reproducible. All of
+/// these registers count the instructions that the warp has executed. So they grow, and by the same
+/// amount in every run, but the counts of two warps are not comparable.
 pub(crate) fn clock(name: &str) -> Option<(Clock, Typed)> {
     Some(match name {
         "%clock" | "%globaltimer_lo" => (Clock::Low, U32),
@@ -47,7 +45,7 @@ pub(crate) fn clock(name: &str) -> Option<(Clock, Typed)> {
     })
 }
 
-/// Why a special register that PTX has is not here.
+/// Returns the reason why a special register of PTX is not supported.
 pub(crate) fn unsupported(name: &str) -> Option<&'static str> {
     Some(match name.split('.').next()? {
         "%clock" | "%clock_hi" | "%clock64" | "%globaltimer" | "%globaltimer_lo"

@@ -1,4 +1,4 @@
-//! A kernel or a function in the making: its code so far, and the slots that are its own.
+//! The state of a kernel or a function while it is read: its code so far, and its slots.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use crate::isa::{Address, Bank, Base, Guard, Instruction, Kernel, Op, Place, Slo
 use crate::parse::source::types::Class;
 
 const MOST_INSTRUCTIONS: usize = 1 << 20;
-/// What dynamic shared memory is aligned to at least: the widest access.
+/// The least alignment of dynamic shared memory: the widest access.
 const DYNAMIC_ALIGN: u32 = 16;
 
-/// A kernel or a function in the making.
+/// A kernel or a function while it is read.
 #[derive(Debug)]
 pub(crate) struct Body<'c, 's> {
     pub(crate) context: &'c mut Context<'s>,
     pub(crate) slots: Slots,
-    /// What has been read of it.
+    /// The parts that have been read.
     pub(crate) unit: Unit,
-    /// Of a function, where its frame begins: local memory is reached through it.
+    /// The slot with the beginning of a function's frame, through which it accesses local memory.
     pub(crate) frame: Option<Slot>,
-    /// Of a function, the registers that are its results, and where they go in the frame.
+    /// The registers with a function's results, and their places in the frame.
     pub(crate) results: Vec<(Register, u32)>,
-    /// What an instruction needs before it, where its operands are no registers.
+    /// Instructions to emit before the next one, for operands that are not registers.
     pub(crate) preceded_by: Vec<Op>,
-    /// What an instruction needs to be followed by, where one operation does not express it.
+    /// Instructions to emit after the next one, where one operation does not express it.
     pub(crate) followed_by: Vec<Op>,
     pub(crate) sinks: [Option<Slot>; 2],
     pub(crate) carry: Option<Slot>,
     pub(crate) scratch_predicates: Option<[Slot; 2]>,
     pub(crate) source: Option<(u16, u32)>,
     pub(crate) labelled_end: bool,
-    /// The label that has been read last, if no instruction stands behind it.
+    /// The last label, if no instruction follows it yet.
     pub(crate) last_label: Option<&'s str>,
-    /// Lists of labels, by the label before each, that no branch has used.
+    /// Lists of labels that no branch has used, by the label before each list.
     pub(crate) lists: HashMap<&'s str, Vec<&'s str>>,
 }
 
@@ -79,12 +79,12 @@ impl<'c, 's> Body<'c, 's> {
         Ok(())
     }
 
-    /// A slot for a value between two operations of one instruction.
+    /// Returns a slot for a value between two operations of one instruction.
     pub(crate) fn scratch(&mut self) -> Result<Slot, String> {
         self.sink(false)
     }
 
-    /// A slot for values that nobody reads: `_` in a vector.
+    /// Returns a slot for values that nothing reads: `_` in a vector.
     pub(crate) fn sink(&mut self, wide: bool) -> Result<Slot, String> {
         if let Some(slot) = self.sinks[usize::from(wide)] {
             return Ok(slot);
@@ -94,7 +94,7 @@ impl<'c, 's> Body<'c, 's> {
         Ok(slot)
     }
 
-    /// Predicates between the operations of one instruction.
+    /// Returns predicates for values between the operations of one instruction.
     pub(crate) fn scratch_predicates(&mut self) -> Result<[Slot; 2], String> {
         if let Some(slots) = self.scratch_predicates {
             return Ok(slots);
@@ -104,7 +104,7 @@ impl<'c, 's> Body<'c, 's> {
         Ok(*self.scratch_predicates.insert(slots))
     }
 
-    /// The predicate that is the carry flag.
+    /// Returns the predicate of the carry flag.
     pub(crate) fn carry(&mut self) -> Result<Slot, String> {
         match self.carry {
             Some(slot) => Ok(slot),
@@ -112,7 +112,7 @@ impl<'c, 's> Body<'c, 's> {
         }
     }
 
-    /// `ret`: out of the kernel, or back to where the function was called.
+    /// Returns the operation of `ret`: the exit of a kernel, or the return of a function.
     pub(crate) fn leave(&mut self) -> Op {
         if self.frame.is_none() {
             return Op::Exit {};
@@ -123,11 +123,11 @@ impl<'c, 's> Body<'c, 's> {
             }
             self.results.push((register, offset));
         }
-        // Which one it is is known when the kernel is linked.
+        // The number of the function is set when the kernel is linked.
         Op::Return { function: 0 }
     }
 
-    /// So many bytes of local memory: of the kernel's, or in the function's frame.
+    /// Allocates local memory, of the kernel or in the function's frame; returns the offset.
     pub(crate) fn room(&mut self, bytes: u32, align: u32) -> Result<u32, String> {
         // Whole words, so that calls can copy them.
         let offset = self.unit.kernel.local_bytes.next_multiple_of(align.max(4));
@@ -139,18 +139,18 @@ impl<'c, 's> Body<'c, 's> {
         Ok(offset)
     }
 
-    /// An address in the frame.
+    /// Returns an address in the frame.
     pub(crate) fn in_frame(&self, offset: i64) -> Address {
         Address { base: self.frame.map_or(Base::Zero, Base::Long), offset }
     }
 
-    /// A branch to a label: its target is filled in when the block ends.
+    /// Returns a branch to a label, whose target is set when the block ends.
     pub(crate) fn branch(&mut self, label: &'s str, uniform: bool) -> Op {
         self.context.names.branch(Pending { label, instruction: self.unit.kernel.code.len() });
         Op::Branch { target: 0, uniform }
     }
 
-    /// An addition or the like that does not say how it rounds.
+    /// Records an arithmetic instruction of floats without a rounding modifier.
     pub(crate) fn note_unrounded(&mut self, opcode: &str) {
         let line = self.context.cursor.line();
         self.context.unrounded.push((line, Arc::from(opcode)));

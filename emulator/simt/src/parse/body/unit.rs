@@ -8,12 +8,12 @@ use super::slots::{Late, Shared};
 use crate::isa::{Kernel, Passed};
 use crate::parse::source::types::Typed;
 
-/// Why a source was refused.
+/// The error of a source or kernel that is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// The line of the PTX, from 1.
     pub line: u32,
-    /// What is wrong there, with the statement.
+    /// The error, with the statement.
     pub message: String,
 }
 
@@ -25,17 +25,17 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// The body of a kernel or of a function, before it is known what it calls.
+/// The body of a kernel or of a function, before its calls are linked.
 #[derive(Debug, Default)]
 pub(crate) struct Unit {
-    /// With calls that name functions by their numbers in the module.
+    /// The code. Its calls name functions by their numbers in the module.
     pub(crate) kernel: Kernel,
-    /// Presets that something is to be added to, by index.
+    /// Presets with a value that is added at linking, by index.
     pub(crate) late: Vec<(usize, Late)>,
-    /// Where those shared variables lie that have a place, by their ids.
+    /// The offsets of the shared variables that are placed, by their ids.
     pub(crate) placed: HashMap<usize, u32>,
     pub(crate) dynamic_align: u32,
-    /// What a function takes and returns, in its frame.
+    /// The parameters of a function, and its results, in its frame.
     pub(crate) params: Vec<Passed>,
     pub(crate) returns: Vec<Passed>,
 }
@@ -44,19 +44,19 @@ pub(crate) struct Unit {
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) name: Arc<str>,
-    /// Of one that is defined here: what it is, or why it is refused.
+    /// The function's body if it is defined here, or the reason why it is refused.
     pub(crate) unit: Option<Result<Unit, ParseError>>,
-    /// Of another name for a function, that function's number.
+    /// The number of the function that this name is an alias of.
     pub(crate) alias: Option<usize>,
 }
 
-/// What a function takes or returns.
+/// A parameter or a result of a function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Formal<'s> {
     pub(crate) name: &'s str,
     pub(crate) bytes: u32,
     pub(crate) align: u32,
-    /// `.reg` and not `.param`.
+    /// The register's type for `.reg`; `None` for `.param`.
     pub(crate) register: Option<Typed>,
 }
 
@@ -68,10 +68,10 @@ pub(crate) struct Signature<'s> {
     pub(crate) params: Vec<Formal<'s>>,
 }
 
-/// Static shared memory of a kernel, as the driver limits it.
+/// The most static shared memory of a kernel, which is the driver's limit.
 pub(crate) const MOST_SHARED: u32 = 48 << 10;
 
-/// Local memory of a thread, as the driver limits it.
+/// The most local memory of a thread, which is the driver's limit.
 pub(crate) const MOST_LOCAL: u32 = 512 << 10;
 
 /// The state spaces of variables.
@@ -81,7 +81,7 @@ pub(crate) enum VariableSpace {
     Local,
     Global,
     Const,
-    /// What is handed to a function, or comes from it: in local memory.
+    /// A parameter or result of a function, in local memory.
     Param,
 }
 
@@ -89,9 +89,9 @@ pub(crate) enum VariableSpace {
 pub(crate) struct Variable {
     pub(crate) space: VariableSpace,
     pub(crate) align: u32,
-    /// `None`: it takes what the launch adds. Of one in device memory the number among those.
+    /// The size, or `None` for dynamic shared memory. For a variable in device memory, its number.
     pub(crate) bytes: Option<u32>,
-    /// Which no other variable of the module has.
+    /// A number that is unique in the module.
     pub(crate) id: usize,
 }
 
@@ -103,12 +103,12 @@ pub(crate) struct PlacedAt {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
-    /// At an offset in its space.
+    /// An offset in its space.
     At(u32),
-    /// At the beginning of dynamic shared memory.
+    /// The beginning of dynamic shared memory.
     Dynamic,
-    /// In shared memory, where the kernels that call the function have it.
+    /// A place in shared memory that is assigned when the kernel is linked.
     Linked(Shared),
-    /// Where the variable of that number lies in device memory.
+    /// The place of the variable with this number in device memory.
     Global(u32),
 }

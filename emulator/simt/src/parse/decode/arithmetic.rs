@@ -1,5 +1,5 @@
 //! Arithmetic on floats, roots, reciprocals, the approximate functions, and `copysign`. An
-//! operation without a rounding is rounded to nearest and noted.
+//! operation without a rounding modifier is rounded to nearest and recorded.
 
 use super::modifiers::{Coder, Decoded, Rest, round};
 use super::refusal::Refusal;
@@ -7,7 +7,7 @@ use crate::isa::{Approximate, Arithmetic, Binary, Clamp, Op, Round, Type, Unary}
 use crate::parse::body::slots::Constant;
 use crate::parse::source::types::{B64, float, half};
 
-/// Returns whether the instruction is on floats of any size: integers have a family of their own.
+/// Returns true if the instruction works on floats of any size; integers have a separate family.
 pub(super) fn is_float(parts: &[&str]) -> bool {
     matches!(parts.last(), Some(&("f32" | "f64" | "f16" | "f16x2" | "bf16" | "bf16x2" | "f32x2")))
 }
@@ -58,15 +58,14 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-/// What stands between an operation and its type: `.round.ftz.sat`, as far as the operation has
-/// them.
+/// The modifiers between an operation and its type: `.round.ftz.sat`, where the operation has them.
 struct Modifiers {
-    /// The type, with what `.ftz` makes of it.
+    /// The type, changed by `.ftz`.
     ty: Type,
     round: Option<Round>,
     clamp: Clamp,
     nan: bool,
-    /// Of `div.approx` and `div.full`.
+    /// The operation of `div.approx` or `div.full`.
     quotient: Option<Binary>,
 }
 
@@ -126,7 +125,7 @@ pub(super) fn function(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (d, [a]) = body.slots(typed, [typed])?;
             return Ok(Op::Unary { op, ty, d, a });
         }
-        // Of doubles it is nearly exact, so it is what two exact instructions make of it.
+        // For doubles it is nearly exact, so two exact instructions compute it.
         ["rsqrt", "approx", "f64"] => {
             let typed = float("f64").ok_or(Refusal::Unknown)?;
             let (d, [a]) = body.slots(typed, [typed])?;
@@ -152,12 +151,12 @@ pub(super) fn function(body: &mut Coder, parts: &[&str]) -> Decoded {
     Ok(Op::Unary { op, ty: typed.ty, d: body.destination(d, typed)?, a: body.source(a, typed)? })
 }
 
-/// `copysign d, a, b`: the sign of `a` and the magnitude of `b`, of bit operations.
+/// Decodes `copysign d, a, b`: the sign of `a` and the magnitude of `b`, by operations on bits.
 fn copy_sign(body: &mut Coder, ty: &str) -> Decoded {
     let typed = float(ty).ok_or(Refusal::Unknown)?;
     let (d, [a, b]) = body.slots(typed, [typed; 2])?;
     if !typed.ty.is_wide() {
-        // Where the bit of the third operand is 1 that of the first, else that of the second.
+        // Takes a bit of the first operand where the third has a 1, else a bit of the second.
         let sign = body.slots.constant(Constant::Word(1 << 31))?;
         return Ok(Op::Lop3 { table: 0xe4, d, a, b, c: sign });
     }

@@ -13,7 +13,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
         ["membar", "gl"] | ["fence", "gpu"] => fence(body, Scope::Device),
         ["membar", "cta" | "sys"] | ["fence", "cta" | "sys"] => fence(body, scope(parts[1])),
         ["fence", "sc" | "acq_rel", name] if is_scope(name) => fence(body, scope(name)),
-        // Accesses by bulk copies are treated as others are.
+        // Accesses by bulk copies are treated like other accesses.
         ["fence", "proxy", "async"]
         | ["fence", "proxy", "async", "global" | "shared::cta" | "shared::cluster"]
         | ["fence", "mbarrier_init", "release", "cluster"] => {
@@ -29,15 +29,15 @@ fn fence(body: &Coder, scope: Scope) -> Decoded {
     Ok(Op::Fence { scope })
 }
 
-/// There is one device, so the system is no more than it.
+/// Returns the scope of a name. With one device, the system's scope is the device.
 fn scope(name: &str) -> Scope {
     if name == "cta" { Scope::Block } else { Scope::Device }
 }
 
-/// What the modifiers of `atom` and `red` say: `.order.scope.space.operation.type`. NVRTC writes
-/// the scope behind the space.
+/// Reads the modifiers of `atom` and `red`: `.order.scope.space.operation.type`. NVRTC writes the
+/// scope after the space.
 fn modifiers(parts: &[&str]) -> Option<(Order, Space, Atomic, Typed)> {
-    // The barrier of a grid in `cooperative_groups` writes the operation first, which ptxas takes.
+    // The grid barrier in `cooperative_groups` writes the operation first, which ptxas accepts.
     if let [base, name, sem, scope, ty] = *parts
         && order(sem).is_some()
         && is_scope(scope)
@@ -56,7 +56,7 @@ fn modifiers(parts: &[&str]) -> Option<(Order, Space, Atomic, Typed)> {
         rest.take(scope);
     }
     let (name, ty) = match *rest.0 {
-        // It says that subnormal numbers stay, which they do.
+        // `.noftz` preserves subnormal numbers, as the emulator always does.
         ["add", "noftz", ty @ ("f16" | "bf16" | "f16x2" | "bf16x2")] => {
             return Some((order, space, Atomic::Add, half(ty)?));
         }

@@ -1,4 +1,4 @@
-//! Logic, shifts, counting and moving bits; and logic on predicates.
+//! Logic, shifts, counts and moves of bits, and logic on predicates.
 
 use super::modifiers::{Coder, Decoded};
 use super::refusal::Refusal;
@@ -101,12 +101,12 @@ fn permute(mode: &str) -> Option<Permute> {
     })
 }
 
-/// How two predicates are combined.
+/// Returns the operation that combines two predicates.
 pub(super) fn logic(name: &str) -> Option<Logic> {
     named!(name, Logic { "and" => And, "or" => Or, "xor" => Xor })
 }
 
-/// The predicate that an operand names as a destination.
+/// Returns the predicate that an operand names as a destination.
 pub(super) fn predicate_destination<'s>(
     body: &mut Body<'_, 's>,
     operand: &Operand<'s>,

@@ -1,9 +1,9 @@
-//! `setp`, `selp` and their like: `set`, `slct`, `testp`, `isspacep`.
+//! `setp`, `selp`, `set`, `slct`, `testp` and `isspacep`.
 //!
-//! One instruction compares and writes predicates. The others are made of it: `set` and `slct`
-//! select by a predicate that nobody else reads, and `isspacep` is two comparisons with the ends of
-//! a window of generic addresses. Which comparisons there are depends on the kind of the type.
-//! Tested by `compare.rs` and `moves.rs` of the suite.
+//! One instruction compares and writes predicates. The others are built from it: `set` and `slct`
+//! select by a scratch predicate, and `isspacep` compares an address with both ends of a window of
+//! generic addresses. The comparisons of a type depend on its kind. Tested by
+//! `tests/suite/compare.rs` and `tests/suite/moves.rs`.
 
 use super::bits::{logic, predicate_destination};
 use super::modifiers::{Coder, Decoded, Rest, compare};
@@ -80,7 +80,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (d, a) = (predicate_destination(body, d)?, body.source(a, U64)?);
             let [begin, end] = [begin, end].map(|at| body.slots.constant(Constant::Long(at)));
             let (begin, end, is_global) = (begin?, end?, space == "global");
-            // Global memory is what lies in no window.
+            // Global memory is everything outside of the windows.
             let (op, first, second) = match is_global {
                 true => (Logic::Or, Compare::Lt, Compare::Ge),
                 false => (Logic::And, Compare::Ge, Compare::Lt),
@@ -111,7 +111,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-/// Where generic addresses of a space lie; of global memory, where those of the others do.
+/// Returns the range of generic addresses of a space; for global memory, the range of all others.
 fn window(space: &str) -> Option<(u64, u64)> {
     use crate::isa::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_END};
     Some(match space {
@@ -130,10 +130,10 @@ fn test_float(name: &str) -> Option<TestFloat> {
     })
 }
 
-/// What `set` gives where a comparison holds: ones everywhere, or the number 1. Else it gives 0.
+/// The result of `set` where a comparison is true: all ones, or the number 1. Elsewhere it is 0.
 struct Truth {
     typed: Typed,
-    /// Of a pair what one half gets.
+    /// The value of one result; for a pair, the value of one half.
     value: u32,
 }
 
@@ -157,8 +157,8 @@ impl Truth {
         is_value.then_some(Truth { typed, value })
     }
 
-    /// Returns whether ptxas knows it, too: it has no number of `f16` for a comparison of `bf16`,
-    /// nor one of `bf16` with `.ftz`.
+    /// Returns true if ptxas accepts the combination, too. It has no `f16` result for a comparison
+    /// of `bf16`, and no `bf16` result with `.ftz`.
     fn goes(&self, modifiers: &[&str], from: Typed) -> bool {
         match self.typed.ty {
             Type::F16 => from.ty != Type::Bf16,
@@ -167,7 +167,7 @@ impl Truth {
         }
     }
 
-    /// Turns predicates into what is wanted: one, or one for each half.
+    /// Turns predicates into the result: a single value, or a value for each half.
     fn select(
         &self,
         body: &mut Body<'_, '_>,
@@ -191,12 +191,12 @@ impl Truth {
 
 type Sources<'o, 's> = ([&'o Operand<'s>; 2], Option<&'o Operand<'s>>);
 
-/// What is asked of two operands: `.lt.and.ftz`.
+/// The test of two operands: `.lt.and.ftz`.
 struct Test {
     compare: Compare,
     or_unordered: bool,
     logic: Option<Logic>,
-    /// The type, with what `.ftz` makes of it.
+    /// The type, changed by `.ftz`.
     ty: Type,
 }
 
@@ -209,8 +209,8 @@ impl Test {
         rest.0.is_empty().then_some(Test { compare, or_unordered, logic, ty })
     }
 
-    /// The destination, and what is compared: two operands, and a predicate that the result is
-    /// combined with.
+    /// Returns the destination and the operands of the comparison: two values, and a predicate that
+    /// the result is combined with.
     fn operands<'o, 's>(
         &self,
         body: &Coder<'o, '_, 's>,
@@ -239,8 +239,8 @@ impl Test {
     }
 }
 
-/// The comparison, and whether it also holds where an operand is NaN. Which there are depends on
-/// the type: bits are equal or not, only unsigned integers are `lo`wer or `hi`gher.
+/// Returns the comparison, and true if it is also true for a NaN operand. The type determines the
+/// possible comparisons: bits are equal or not, and only unsigned integers are `lo`wer or `hi`gher.
 fn comparison(name: &str, typed: Typed) -> Option<(Compare, bool)> {
     match (typed.kind, name) {
         (Kind::Bits, "eq" | "ne") | (Kind::Integer | Kind::Float, _)
@@ -262,7 +262,7 @@ fn comparison(name: &str, typed: Typed) -> Option<(Compare, bool)> {
     }
 }
 
-/// `%p1` or `%p1|%p2`, of which the second may be `_`.
+/// Reads `%p1` or `%p1|%p2`, where the second may be `_`.
 fn destinations<'s>(
     body: &mut Body<'_, 's>,
     operand: &Operand<'s>,

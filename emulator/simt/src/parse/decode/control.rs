@@ -84,7 +84,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-/// The number of a barrier, and that of the threads, if it is given.
+/// Reads the number of a barrier, and the number of threads if it is given.
 fn barrier<'s>(
     body: &mut Body<'_, 's>,
     id: &Operand<'s>,

@@ -1,8 +1,8 @@
 //! `cvt`.
 //!
-//! A register may be wider than its side of the conversion: of a wider source the low bits count,
-//! and to a wider destination the result is extended as its type says. An
-//! [`Op::Convert`] knows nothing of that, so such a conversion becomes two or three of them.
+//! A register may be wider than the type on its side of the conversion. A wider source provides its
+//! low bits, and a wider destination gets the result extended as its type requires. [`Op::Convert`]
+//! does neither, so such a conversion becomes two or three operations.
 
 use super::modifiers::{Coder, Decoded, Rest, round, round_to_integer};
 use super::refusal::Refusal;
@@ -44,7 +44,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     let &[to, from] = rest.0 else { return Err(Refusal::Unknown) };
     let (Some(to), Some(from)) = (any(to), any(from)) else { return Err(Refusal::Unknown) };
     let round = rounding(to, from, round, integral).ok_or(Refusal::Unknown)?;
-    // Between `bf16` and bytes there is none: it goes by way of 16 bits, or of `f32`.
+    // PTX has no conversion between `bf16` and bytes; programs go through 16 bits or `f32`.
     let is_brain_and_byte = |a: Typed, b: Typed| a.ty == Type::Bf16 && b.bytes() == 1;
     if is_brain_and_byte(to, from) || is_brain_and_byte(from, to) {
         return Err(Refusal::Unknown);
@@ -75,8 +75,8 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
 
     let narrows = a_bytes == 8 && from.bytes() < 8;
     let a_low = if narrows { body.scratch()? } else { a };
-    // PTX flushes what becomes a half, too. GPUs do not: rounded up, a subnormal number becomes the
-    // smallest half.
+    // PTX flushes values that become a half, too. GPUs do not: rounded up, a subnormal number
+    // becomes the smallest half.
     let from_ty = if to.ty == Type::F16 { from.ty } else { flushed(from.ty) };
     let to_ty = flushed(to.ty);
     let clamp = match (sat, relu) {
@@ -96,7 +96,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     Ok(if narrows { Op::Unpack32 { d: [Some(a_low), None], a } } else { convert })
 }
 
-/// Returns whether an integer type has every value of another: then PTX has no `.sat`.
+/// Returns true if an integer type has every value of another type. Then PTX has no `.sat`.
 fn holds_all(to: Typed, from: Typed) -> bool {
     let unsigned = !from.ty.is_signed();
     let are_integers = to.kind == Kind::Integer && from.kind == Kind::Integer;
@@ -107,7 +107,7 @@ fn holds_all(to: Typed, from: Typed) -> bool {
         }
 }
 
-/// How the conversion rounds, if its modifiers are those that it must have.
+/// Returns the rounding of the conversion, or `None` if its modifiers are not the required ones.
 fn rounding(
     to: Typed,
     from: Typed,
@@ -123,7 +123,7 @@ fn rounding(
             Some(integral.unwrap_or(Round::Nearest))
         }
         (Kind::Float, Kind::Float, _, None) if from.ty != to.ty => match (from.ty, to.ty) {
-            // Every value is there.
+            // The target type has every value of the source type.
             (F16 | Bf16, F32 | F64) | (F32, F64) => round.is_none().then_some(Round::Nearest),
             _ => round,
         },

@@ -1,5 +1,5 @@
-//! `cp.async`: copies from global to shared memory that go on beside the program; and `mbarrier`:
-//! barriers that are objects in shared memory.
+//! `cp.async`, copies from global to shared memory that run while the program continues, and
+//! `mbarrier`, barriers that are objects in shared memory.
 
 use super::bits::predicate_destination;
 use super::modifiers::{Coder, Decoded, Rest};
@@ -32,7 +32,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             }
             let [address] = body.exactly()?;
             let address = body.address(address, Space::Shared)?;
-            // The copies before it have come when it is executed; else it counts for itself.
+            // Waits for the earlier copies first, so the arrival counts them as complete.
             body.preceded_by.push(Op::WaitGroup { pending: None });
             Ok(match counts {
                 true => Op::MbarrierArrive { d: None, address, count: None },
@@ -76,13 +76,13 @@ fn copy(body: &mut Coder, past_first_cache: bool) -> Decoded {
     Ok(Op::CopyAsync { to, from, bytes, source_bytes })
 }
 
-/// `cp.async.bulk`, its groups, and what it fetches in advance.
+/// Decodes `cp.async.bulk` with its groups and prefetches.
 fn bulk(body: &mut Coder, parts: &[&str]) -> Decoded {
     let (parts, hinted) = match parts.split_last() {
         Some((&"L2::cache_hint", rest)) => (rest, true),
         _ => (parts, false),
     };
-    // The policy of a hint changes nothing but the time that the copy takes.
+    // The policy of a hint only changes the time that the copy takes.
     if let Some((policy, rest)) = body.operands.split_last()
         && hinted
     {
@@ -110,7 +110,7 @@ fn bulk(body: &mut Coder, parts: &[&str]) -> Decoded {
             body.source(bytes, U32)?;
             Ok(Op::Nothing {})
         }
-        // What goes out has gone when it is executed.
+        // Copies to global memory are complete when their instruction has executed.
         ["commit_group"] if !hinted => {
             let [] = body.exactly()?;
             Ok(Op::Nothing {})
@@ -134,7 +134,7 @@ pub(super) fn mbarrier(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
     let waits = matches!(operation, "test_wait" | "try_wait");
     let parity = waits && rest.accept(&["parity"]);
-    // What it is without these words, too.
+    // The default semantics, written out.
     let meaning: &[&str] = match operation {
         "arrive" => &["release"],
         "test_wait" | "try_wait" => &["acquire"],
@@ -172,7 +172,7 @@ pub(super) fn mbarrier(body: &mut Coder, parts: &[&str]) -> Decoded {
         "test_wait" | "try_wait" => {
             let (d, address, phase) = match body.operands {
                 [d, address, phase] => (d, address, phase),
-                // For how long it may wait: here it never does.
+                // The limit of the waiting time; the emulator never waits here.
                 [d, address, phase, time] if operation == "try_wait" => {
                     body.source(time, U32)?;
                     (d, address, phase)
@@ -188,7 +188,7 @@ pub(super) fn mbarrier(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-/// `mbarrier.expect_tx.relaxed.cta`, `mbarrier.arrive.expect_tx.release.cta`.
+/// Decodes `mbarrier.expect_tx.relaxed.cta` and `mbarrier.arrive.expect_tx.release.cta`.
 fn expect(body: &mut Coder, mut rest: Rest<'_>, arrives: bool) -> Decoded {
     let orders: &[&str] = if arrives { &["release", "relaxed"] } else { &["relaxed"] };
     if rest.accept(orders) && !rest.accept(&["cta"]) {

@@ -1,5 +1,5 @@
-//! Integer arithmetic; and sums, differences and products of integers of several words, where one
-//! instruction hands a carry to the next.
+//! Integer arithmetic, and arithmetic on integers of several words, where an instruction passes a
+//! carry to the next.
 
 use super::modifiers::{Coder, Decoded};
 use super::refusal::Refusal;
@@ -57,7 +57,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-/// Operations of two operands and one type, which is the last part.
+/// Returns an operation on two operands of one type, which is the last part.
 fn binary(parts: &[&str]) -> Option<Binary> {
     named!(*parts, Binary {
         ["add", _] => Add, ["sub", _] => Sub, ["mul", "lo", _] => MulLow,
@@ -76,7 +76,7 @@ fn dot_product(body: &mut Coder, with: Factors, a: &str, b: &str) -> Decoded {
     ternary(body, op, U32)
 }
 
-/// A type that can be multiplied to twice its width, and the type of the product.
+/// Returns a type with a product of twice its width, and the type of the product.
 fn widened(name: &str) -> Option<(Typed, Typed)> {
     let typed = integer(name)?;
     let product = match typed.ty {

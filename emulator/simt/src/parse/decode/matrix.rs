@@ -1,9 +1,9 @@
-//! Products of matrices by a warp: `mma`, `wmma`, `ldmatrix` and their like.
+//! Products of matrices by a warp: `mma`, `wmma`, `ldmatrix` and similar instructions.
 //!
-//! Two tables list the shapes and the types of the factors that exist; everything else about a form
-//! follows from the types. A product has more registers than an instruction can name, so that it
-//! becomes two: the factors, and the product itself. Tested by `matrices.rs`, `wmma.rs` and
-//! `matrix_rows.rs` of the suite.
+//! Two tables list the shapes and types of factors that exist. Everything else about a form follows
+//! from the types. A product has more registers than one instruction can name, so it becomes two:
+//! the factors, and the product itself. Tested by `matrices.rs`, `wmma.rs` and `matrix_rows.rs` in
+//! `tests/suite`.
 
 use super::modifiers::{Coder, Decoded, Rest, space};
 use super::refusal::Refusal;
@@ -12,7 +12,7 @@ use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{B32, F32, Number, Typed, U32, float};
 
-/// What `mma` multiplies, by shape.
+/// The factors of `mma`, by shape.
 const PRODUCTS: [(&str, &[Element]); 11] = {
     use Element::{B1, Bf16, F16, F64, S4, S8, Tf32, U4, U8};
     [
@@ -30,7 +30,7 @@ const PRODUCTS: [(&str, &[Element]); 11] = {
     ]
 };
 
-/// What `wmma` multiplies, by shape.
+/// The factors of `wmma`, by shape.
 const WARP_PRODUCTS: [(&str, &[Element]); 5] = {
     use Element::{Bf16, F16, F64, S8, Tf32, U8};
     [
@@ -112,8 +112,8 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-/// How many matrices, and whether they are transposed and in shared memory: modifiers that stand in
-/// any order, as programs have them.
+/// Reads the number of matrices, and whether they are transposed and in shared memory. Programs
+/// write these modifiers in any order.
 fn rows(modifiers: &[&str]) -> Option<[usize; 3]> {
     let (mut shape, mut count, mut transposed, mut shared) = (0, 0, 0, 0);
     for modifier in modifiers {
@@ -137,7 +137,7 @@ fn is_layout(name: &str) -> bool {
     matches!(name, "row" | "col")
 }
 
-/// What is multiplied: the types of results, factors and summands, as far as they go together.
+/// Reads a product: the types of the result, the factors and the summand, if they fit together.
 fn product(
     shape: &str,
     rest: &[&str],
@@ -149,17 +149,17 @@ fn product(
     let shape = Shape::of(shape)?;
     let mut rest = Rest(rest);
     let before = rest.accept(&["satfinite"]) && !warp;
-    // Rounded to nearest, which is all there is.
+    // Rounding to nearest is the only mode.
     let mut rounds = rest.accept(&["rn"]);
     let d = rest.take(Element::of)?;
-    // Of halves, `wmma` says only what is added and what results.
+    // For halves, `wmma` names only the types of the summand and the result.
     let is_short = warp && rest.0.len() == 1;
     let (a, b, c) = match is_short {
         true => (F16, F16, rest.take(Element::of)?),
         false => (rest.take(Element::of)?, rest.take(Element::of)?, rest.take(Element::of)?),
     };
     let after = warp && rest.accept(&["satfinite"]);
-    // Where compilers write it, and PTX's text has it not.
+    // Compilers write `.rn` here, but the PTX manual does not have it.
     rounds |= warp && !rounds && rest.accept(&["rn"]);
     let how = match (a, rest.0) {
         (B1, ["xor", "popc"]) if !before => How::CountXor,
@@ -182,7 +182,7 @@ fn product(
     (is_known && (!rounds || a == F64)).then_some(Product { shape, a, b, c, d, how })
 }
 
-/// A matrix in memory: `.shape.space.type`.
+/// Reads a matrix in memory: `.shape.space.type`.
 fn fragment(part: &str, layout: &str, shape: &str, rest: &[&str]) -> Option<(Space, Fragment)> {
     let (_, elements) = WARP_PRODUCTS.iter().find(|(name, _)| *name == shape)?;
     let mut rest = Rest(rest);
@@ -227,7 +227,7 @@ fn multiply(body: &mut Coder, product: Product, factors: [usize; 2]) -> Decoded 
     Ok(Op::Multiply { product, c, d })
 }
 
-/// The registers of an operand in braces.
+/// Returns the registers of an operand in braces.
 fn registers<'s>(
     body: &mut Body<'_, 's>,
     operand: &Operand<'s>,

@@ -1,10 +1,11 @@
 //! `ld`, `st` and `prefetch`, with their modifiers in PTX's order: `.order.scope .space .cache .nc
 //! .L1::… .L2::… .vector .type`.
 //!
-//! Hints to caches change nothing but the time that an access takes, and are dropped, but for the
-//! two that programs use to talk to other blocks. A register may be wider than the type of the
-//! access. Parameters of a kernel are read at an offset; those of a function lie in its frame, in
-//! local memory. Tested by `memory.rs`, `parameters.rs` and `form.rs` of the suite.
+//! Cache hints only change the time that an access takes and are dropped, except for the two that
+//! programs use to communicate with other blocks. A register may be wider than the type of the
+//! access. Parameters of a kernel are read at an offset. Parameters of a function are in its frame,
+//! in local memory. Tested by `memory.rs`, `variables.rs` and `form.rs` in `tests/suite`, and by
+//! `cases/memory.ptx`.
 
 use super::modifiers::{Coder, Decoded, Rest, is_scope, order, space};
 use super::refusal::Refusal;
@@ -58,7 +59,7 @@ fn load<'s>(
         register_bytes = bytes;
     }
     let wide = register_bytes == 8;
-    // What the program does not look at goes where nobody reads it.
+    // Elements that the program ignores go to a sink.
     for (slot, atom) in d.iter_mut().zip(&atoms[..usize::from(count)]) {
         if *atom == Atom::Name("_") {
             *slot = body.sink(wide)?;
@@ -80,16 +81,16 @@ fn load<'s>(
     }
 }
 
-/// Where parameters lie.
+/// The place of a parameter.
 enum Place {
-    /// So far behind the beginning of the kernel's.
+    /// An offset from the beginning of the kernel's parameters.
     Kernel(u32),
-    /// At an address in a space: the kernel's, if that is in a register, or in local memory those
-    /// that functions take.
+    /// An address in a space: of the kernel's parameters if it is in a register, or of a function's
+    /// parameters in local memory.
     At(Space),
 }
 
-/// Where `[name+8]` lies.
+/// Returns the place of `[name+8]`.
 fn param_place<'s>(
     body: &mut Body<'_, 's>,
     address: &Operand<'s>,
@@ -150,7 +151,7 @@ fn store<'s>(
         }
         is_wide = Some(bytes == 8);
     }
-    // Literals take slots like those of the registers beside them.
+    // Literals take slots of the same size as the registers of the vector.
     let wide = is_wide.unwrap_or(typed.ty.is_wide());
     let literal = match (wide, typed.ty.is_wide()) {
         (true, false) => B64,
@@ -164,7 +165,7 @@ fn store<'s>(
     Ok(Op::Store { space, order, ty: unsigned_unless_float(typed), count, wide, a, address })
 }
 
-/// Returns whether the operand is no literal.
+/// Returns true if the operand is not a literal.
 fn is_register(atom: Atom) -> bool {
     matches!(atom, Atom::Name(_))
 }
@@ -173,7 +174,7 @@ fn unsigned_unless_float(typed: Typed) -> Type {
     if typed.kind == Kind::Float { typed.ty } else { unsigned(typed.ty) }
 }
 
-/// As many elements as the access has values; those after them are without meaning.
+/// Returns the `count` elements of an operand. Later entries are undefined.
 fn elements<'s>(operand: &Operand<'s>, count: u8) -> Result<[Atom<'s>; 4], String> {
     match (*operand, count) {
         (Operand::Atom(atom), 1) => Ok([atom; 4]),
@@ -191,10 +192,10 @@ fn prefetch(body: &mut Coder, space: Space) -> Decoded {
     Ok(Op::Nothing {})
 }
 
-/// What an access says beside its address and registers.
+/// The modifiers of an access.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Access {
-    /// `None`: `.param`.
+    /// `None` for `.param`.
     pub(super) space: Option<Space>,
     pub(super) order: Order,
     pub(super) typed: Typed,
@@ -231,7 +232,7 @@ impl Access {
     }
 }
 
-/// `.weak`, `.relaxed.gpu`, `.acquire.gpu` of loads, `.release.gpu` of stores, or nothing.
+/// Reads `.weak`, `.relaxed.gpu`, `.acquire.gpu` of loads, `.release.gpu` of stores, or nothing.
 fn ordering(rest: &mut Rest, is_load: bool) -> Option<Order> {
     if rest.accept(&["weak"]) {
         return Some(Order::Weak);
@@ -246,8 +247,8 @@ fn ordering(rest: &mut Rest, is_load: bool) -> Option<Order> {
     }
 }
 
-/// Hints change nothing but the time that the access takes. Only `ld.cv`, which fetches anew, and
-/// `st.wt`, which writes through, are used to talk to other blocks: they count as relaxed.
+/// Reads cache hints, which change only the time of the access. Exceptions are `ld.cv` (fetches
+/// again) and `st.wt` (writes through): they communicate with other blocks and count as relaxed.
 fn cache_hints(
     rest: &mut Rest,
     is_load: bool,

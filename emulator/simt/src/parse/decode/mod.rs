@@ -1,7 +1,7 @@
-//! From an instruction as it is written to an [`Op`].
+//! Decodes the parts of an instruction to an [`Op`].
 //!
-//! Each family matches the pieces of the opcode as a slice, `["fma", round, "f32"]`, so that an
-//! order or combination that is not listed is refused.
+//! Each family matches the parts of the opcode as a slice, `["fma", round, "f32"]`, so that it
+//! refuses any order or combination that is not listed.
 
 mod arithmetic;
 mod atomic;
@@ -26,15 +26,15 @@ use crate::parse::source::statement::Operand;
 use modifiers::{Coder, Decoded};
 use refusal::Refusal;
 
-/// Decodes the instructions of a family, given the pieces of the opcode and the operands.
+/// Decodes the instructions of a family, given the parts of the opcode and the operands.
 type Family = fn(&mut Coder, &[&str]) -> Decoded;
 
-/// Refuses an opcode of no family, whose operands may be of a syntax of its own.
+/// Refuses an unknown opcode before its operands are read, which may have another syntax.
 pub(super) fn check_opcode(parts: &[&str]) -> Result<(), String> {
     family(parts).map(|_| ()).ok_or_else(|| refusal::unknown(parts))
 }
 
-/// Decodes an instruction, given the pieces of its opcode and its operands.
+/// Decodes an instruction, given the parts of its opcode and its operands.
 pub(super) fn decode<'s>(
     body: &mut Body<'_, 's>,
     parts: &[&str],
@@ -47,7 +47,7 @@ pub(super) fn decode<'s>(
     })
 }
 
-/// The family of an opcode. Which opcodes there are is written in the table of instructions, too.
+/// Returns the family of an opcode. The table of instructions lists the opcodes, too.
 fn family(parts: &[&str]) -> Option<Family> {
     Some(match parts[0] {
         "addc" | "subc" | "madc" => integer::carry,
@@ -72,7 +72,7 @@ fn family(parts: &[&str]) -> Option<Family> {
         "mov" | "cvta" => moves::decode,
         "ld" | "st" | "prefetch" | "prefetchu" => memory::decode,
         "atom" | "red" | "membar" | "fence" => atomic::decode,
-        // Operands of tensor maps are of a syntax of their own.
+        // Operands of tensor maps have a separate syntax.
         "cp" if !parts.contains(&"tensor") => copy_async::decode,
         "shfl" | "vote" | "redux" | "match" | "activemask" | "elect" => warp::decode,
         "mbarrier" => copy_async::mbarrier,

@@ -1,4 +1,4 @@
-//! What several families have in common: an instruction as it is decoded, and modifiers.
+//! The parts that several families share: an instruction during decoding, and modifiers.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,10 +8,10 @@ use crate::parse::body::state::Body;
 use crate::parse::source::statement::Operand;
 use crate::parse::source::types::Typed;
 
-/// What an instruction is decoded to.
+/// The result of decoding an instruction.
 pub(super) type Decoded = Result<Op, Refusal>;
 
-/// The operands of an instruction, and the kernel or function that it goes to.
+/// The operands of an instruction, and the kernel or function that contains it.
 pub(super) struct Coder<'d, 'c, 's> {
     pub(super) body: &'d mut Body<'c, 's>,
     pub(super) operands: &'d [Operand<'s>],
@@ -32,12 +32,12 @@ impl DerefMut for Coder<'_, '_, '_> {
 }
 
 impl<'d, 's> Coder<'d, '_, 's> {
-    /// The operands, if there are as many as there must be.
+    /// Returns the operands if there are exactly `N`.
     pub(super) fn exactly<const N: usize>(&self) -> Result<&'d [Operand<'s>; N], String> {
         self.operands.try_into().map_err(|_| self.not(N))
     }
 
-    /// The slots of a destination and of the sources behind it, which are all operands, by types.
+    /// Returns the slots of all operands: a destination and `N` sources of these types.
     pub(super) fn slots<const N: usize>(
         &mut self,
         d: Typed,
@@ -59,22 +59,22 @@ impl<'d, 's> Coder<'d, '_, 's> {
     }
 }
 
-/// `.rn`, `.rz`, `.rm`, `.rp`: how a float result is rounded.
+/// Reads `.rn`, `.rz`, `.rm` or `.rp`: the rounding of a float result.
 pub(super) fn round(name: &str) -> Option<Round> {
     named!(name, Round { "rn" => Nearest, "rz" => Zero, "rm" => Down, "rp" => Up })
 }
 
-/// `.rni`, `.rzi`, `.rmi`, `.rpi`: how a float becomes an integer.
+/// Reads `.rni`, `.rzi`, `.rmi` or `.rpi`: the rounding of a float to an integer.
 pub(super) fn round_to_integer(name: &str) -> Option<Round> {
     name.strip_suffix('i').and_then(round)
 }
 
-/// Comparisons that all types have.
+/// Reads a comparison that all types have.
 pub(super) fn compare(name: &str) -> Option<Compare> {
     named!(name, Compare { "eq" => Eq, "ne" => Ne, "lt" => Lt, "le" => Le, "gt" => Gt, "ge" => Ge })
 }
 
-/// A state space that is loaded from and stored to.
+/// Reads a state space of loads and stores.
 pub(super) fn space(name: &str) -> Option<Space> {
     named!(name, Space { "global" => Global, "shared" | "shared::cta" => Shared, "local" => Local })
 }
@@ -83,7 +83,7 @@ pub(super) fn is_scope(name: &str) -> bool {
     matches!(name, "cta" | "gpu" | "sys")
 }
 
-/// `.relaxed`, `.acquire` and so on.
+/// Reads `.relaxed`, `.acquire` and so on.
 pub(super) fn order(name: &str) -> Option<Order> {
     named!(name, Order {
         "relaxed" => Relaxed, "acquire" => Acquire, "release" => Release,
@@ -91,12 +91,12 @@ pub(super) fn order(name: &str) -> Option<Order> {
     })
 }
 
-/// The modifiers of an opcode, taken one after the other in the order that PTX has them.
+/// The modifiers of an opcode that are not consumed yet, in the order of PTX.
 #[derive(Debug)]
 pub(super) struct Rest<'p>(pub(super) &'p [&'p str]);
 
 impl<'p> Rest<'p> {
-    /// Takes the next modifier if it means something here.
+    /// Consumes the next modifier if it has a meaning here.
     pub(super) fn take<T>(&mut self, meaning: impl Fn(&str) -> Option<T>) -> Option<T> {
         let (first, rest) = self.0.split_first()?;
         let found = meaning(first)?;
@@ -104,12 +104,12 @@ impl<'p> Rest<'p> {
         Some(found)
     }
 
-    /// Takes the next modifier if it is one of these.
+    /// Consumes the next modifier if it is one of these names. Returns true if it was.
     pub(super) fn accept(&mut self, names: &[&str]) -> bool {
         self.take(|name| names.contains(&name).then_some(())).is_some()
     }
 
-    /// Takes `.ftz`, if it is next and the type has it, and gives the type of the operation.
+    /// Consumes `.ftz` if it is next and the type has it. Returns the type of the operation.
     pub(super) fn flushed(&mut self, ty: Type) -> Type {
         match ty {
             Type::F32 if self.accept(&["ftz"]) => Type::F32Ftz,

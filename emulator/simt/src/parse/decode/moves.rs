@@ -52,7 +52,7 @@ fn space_of_address(name: &str) -> Option<Space> {
     }
 }
 
-/// An address in a space: a register, or a variable, which must lie there.
+/// Returns an address in a space: a register, or a variable, which must be in that space.
 fn place_in<'s>(
     body: &mut Body<'_, 's>,
     space: Space,
@@ -68,7 +68,7 @@ fn place_in<'s>(
     body.source_or_place(operand, U64)
 }
 
-/// `mov.b64 d, {a, b}`: the first element becomes the lowest bits.
+/// Decodes `mov.b64 d, {a, b}`: the first element becomes the lowest bits.
 fn pack<'s>(
     body: &mut Body<'_, 's>,
     typed: Typed,
@@ -118,7 +118,7 @@ fn unpack<'s>(
     }
 }
 
-/// What the elements of a `.b32` or `.b64` are, by how many there are.
+/// Returns the type of the elements of a `.b32` or `.b64`, given their number.
 fn part_type(typed: Typed, elements: &Elements) -> Result<Typed, Refusal> {
     match (typed, elements.as_slice().len()) {
         (B32, 2) | (B64, 4) => Ok(B16),

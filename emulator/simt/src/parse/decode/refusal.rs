@@ -1,13 +1,13 @@
-//! Why an instruction is refused, and what is said of one that is not known.
+//! Refusals of instructions, with the reasons for unknown ones.
 
 use crate::parse::source::lexer::show;
 
-/// Why an instruction is refused.
+/// The reason why an instruction is refused.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The opcode with these modifiers is not known.
+    /// The emulator does not know the opcode with these modifiers.
     Unknown,
-    /// Something else is wrong.
+    /// Another error.
     Because(String),
 }
 
@@ -17,7 +17,7 @@ impl<S: Into<String>> From<S> for Refusal {
     }
 }
 
-/// A sentence on an opcode that the emulator does not know, or not with these modifiers.
+/// Returns a sentence for an opcode that the emulator does not know, or not with these modifiers.
 pub(super) fn unknown(parts: &[&str]) -> String {
     let opcode = show(&parts.join("."));
     let sentence = format!("`{opcode}` is not an instruction that the emulator knows");

@@ -1,4 +1,4 @@
-//! `tex`, `suld`, `sust`, `txq` and `suq`, of textures and surfaces whose handles are in registers.
+//! `tex`, `suld`, `sust`, `txq` and `suq`, by handles in registers.
 
 use super::modifiers::{Coder, Decoded};
 use super::refusal::Refusal;
@@ -19,7 +19,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let [d, at] = body.exactly()?;
             fetch(body, (geometry, true, typed), d, at)
         }
-        // There is one level.
+        // A texture has one level, so its number does not matter.
         ["tex", "level", geometry, "v4", ty, "f32"] => {
             let (geometry, typed) = fetched(geometry, ty)?;
             let [d, at, level] = body.exactly()?;
@@ -92,7 +92,7 @@ fn fetch<'s>(
     Ok(Op::Fetch { geometry, linear, ty: typed.ty, d, object, at })
 }
 
-/// What the modifiers of `suld.b` and `sust.b` say.
+/// The modifiers of `suld.b` and `sust.b`.
 struct Access {
     geometry: Geometry,
     count: u8,
@@ -101,7 +101,7 @@ struct Access {
 }
 
 impl Access {
-    /// `.geometry.cache.vector.type.outside`
+    /// Reads `.geometry.cache.vector.type.outside`.
     fn read(parts: &[&str]) -> Option<Access> {
         let (geometry, mut rest) = parts.split_first()?;
         if let ["ca" | "cg" | "cs" | "cv" | "wb" | "wt", behind @ ..] = rest {
@@ -157,8 +157,8 @@ fn store<'s>(
     Ok(Op::SurfaceStore { geometry, outside, ty: access.ty(), count, wide, a, object, at })
 }
 
-/// The slots of the values, each of which `slot` finds with its register's bytes, and whether they
-/// are of 64 bits.
+/// Returns the slots of the values, and true if they have 64 bits. `slot` returns the slot of a
+/// value and the bytes of its register.
 fn values<'s>(
     count: u8,
     operand: &Operand<'s>,
@@ -188,8 +188,8 @@ fn values<'s>(
     Ok((slots, wide == Some(true)))
 }
 
-/// The slots of `[object, {layer, x, y}]`; the number of a layer has no sign, and what is there
-/// more than the geometry needs is not looked at.
+/// Returns the slots of `[object, {layer, x, y}]`. The number of a layer has no sign. Numbers
+/// beyond the geometry are ignored.
 fn place<'s>(
     body: &mut Body<'_, 's>,
     geometry: Geometry,
@@ -214,7 +214,7 @@ fn place<'s>(
     Ok((object, slots))
 }
 
-/// The slot of a handle.
+/// Returns the slot of a handle.
 fn handle<'s>(body: &mut Body<'_, 's>, object: Atom<'s>) -> Result<Slot, String> {
     body.source(&Operand::Atom(object), U64)
 }

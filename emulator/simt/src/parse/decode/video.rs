@@ -1,9 +1,9 @@
-//! The video instructions: the scalar ones, `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and
-//! their like, and those on halves or bytes, `vadd4.s32.s32.s32.sat`, without selectors and masks.
+//! The video instructions. Scalar: `vadd.u32.u32.s32.add %r1, %r2.b0, %r3.h1, %r4` and similar. On
+//! halves or bytes: `vadd4.s32.s32.s32.sat` and similar, without selectors and masks.
 //!
-//! Not the scalar ones with bounds (`.sat`), with the lesser or greater of the result and a third
-//! operand, or with a product that is shifted: an H100 was seen to compute other results than PTX
-//! says.
+//! Three scalar forms are refused because an H100 computes other results for them than PTX
+//! documents: those with bounds (`.sat`), with a minimum or maximum of the result and a third
+//! operand, and with a shifted product.
 
 use super::modifiers::{Coder, Decoded, Rest, compare};
 use super::refusal::Refusal;
@@ -42,7 +42,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     Ok(Op::Ternary { op: Ternary::Video(video), ty: B32.ty, d, a, b, c })
 }
 
-/// An operand, and which part of it is meant.
+/// Returns an operand and the part of it that is selected.
 fn selected<'s>(operand: &Operand<'s>) -> (Operand<'s>, Part32) {
     let Operand::Atom(Atom::Name(name)) = *operand else { return (*operand, Part32::Whole) };
     let part = match name.rsplit_once('.') {
@@ -64,7 +64,7 @@ fn read(parts: &[&str]) -> Option<Video> {
         "s32" => Some(true),
         _ => None,
     };
-    // Without bounds it is no matter whether the result is signed. `vset` does not say it.
+    // Without bounds, the sign of the result does not matter. `vset` does not name it.
     if parts[0] != "vset" {
         rest.take(is_signed)?;
     }
@@ -95,12 +95,12 @@ fn read(parts: &[&str]) -> Option<Video> {
     is_whole.then_some(Video { op, signed, select: [Part32::Whole; 2], end })
 }
 
-/// An operation of halves or bytes.
+/// Returns true if the instruction works on halves or bytes.
 pub(super) fn is_simd(name: &str) -> bool {
     split(name).is_some()
 }
 
-/// The name without its number, and the bits that one element has.
+/// Splits the name into the operation and the bits of an element.
 fn split(name: &str) -> Option<(&str, u8)> {
     let (name, bits) = match name.strip_suffix('4') {
         Some(name) => (name, 8),
@@ -118,7 +118,7 @@ pub(super) fn simd(body: &mut Coder, parts: &[&str]) -> Decoded {
 
 fn read_simd(parts: &[&str]) -> Option<Simd> {
     let (name, bits) = split(parts[0])?;
-    // `vset` says what it compares where the others say what they give.
+    // `vset` names the comparison where the others name the type of the result.
     let (op, [d, a, b], rest) = match (name, &parts[1..]) {
         ("vset", [a, b, test, rest @ ..]) => {
             (SimdOp::Compare(compare(test)?), ["u32", *a, *b], rest)

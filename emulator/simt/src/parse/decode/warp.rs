@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together.
+//! Instructions that the lanes of a warp execute together: shuffles, votes, reductions and matches.
 
 use super::bits::predicate_destination;
 use super::modifiers::{Coder, Decoded};
@@ -62,7 +62,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-/// `%r1` or `%r1|%p1`, of which the second may be `_`.
+/// Reads `%r1` or `%r1|%p1`, where the predicate may be `_`.
 fn pair<'s>(
     body: &mut Body<'_, 's>,
     operand: &Operand<'s>,

@@ -1,4 +1,4 @@
-//! The place in the source that is read next, and the small questions that grammar asks there.
+//! The reader's position in the source, with the small steps of the grammar: peek, accept, expect.
 
 use super::lexer::{Kind, Lexer, Token, shortened};
 use super::types::Number;
@@ -8,7 +8,7 @@ pub(crate) struct Cursor<'s> {
     source: &'s str,
     lexer: Lexer<'s>,
     ahead: Option<Token<'s>>,
-    /// What an error is blamed on: a line, and where the statement in it begins.
+    /// The place that an error is reported at: a line, and where the statement in it begins.
     blamed: (u32, Option<usize>),
 }
 
@@ -17,7 +17,7 @@ impl<'s> Cursor<'s> {
         Cursor { source, lexer: Lexer::new(source), ahead: None, blamed: (1, None) }
     }
 
-    /// Looks at the next token without taking it.
+    /// Returns the next token without consuming it.
     pub(crate) fn peek(&mut self) -> Result<Token<'s>, String> {
         let token = self.peek_any()?;
         if token.kind == Kind::Unknown {
@@ -28,7 +28,7 @@ impl<'s> Cursor<'s> {
         Ok(token)
     }
 
-    /// As `peek`, where characters that the emulator does not know may stand as well.
+    /// Returns the next token like `peek`, but accepts unknown characters, too.
     fn peek_any(&mut self) -> Result<Token<'s>, String> {
         if let Some(token) = self.ahead {
             return Ok(token);
@@ -38,45 +38,45 @@ impl<'s> Cursor<'s> {
         Ok(token)
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     pub(crate) fn next(&mut self) -> Result<Token<'s>, String> {
         let token = self.peek()?;
         self.ahead = None;
         Ok(token)
     }
 
-    /// Looks at the next token, which begins a statement: errors are blamed on it from now on.
+    /// Returns the next token, which begins a statement. Errors are reported at it from now on.
     pub(crate) fn begin(&mut self) -> Result<Token<'s>, String> {
         let token = self.peek()?;
         self.blamed = (token.line, Some(token.start));
         Ok(token)
     }
 
-    /// Takes the next token, whatever it is.
+    /// Consumes the next token, even an unknown one.
     pub(crate) fn next_any(&mut self) -> Result<Token<'s>, String> {
         let token = self.peek_any()?;
         self.ahead = None;
         Ok(token)
     }
 
-    /// As `begin`, whatever the token is.
+    /// Returns the next token like `begin`, even an unknown one.
     pub(crate) fn begin_any(&mut self) -> Result<Token<'s>, String> {
         let token = self.peek_any()?;
         self.blamed = (token.line, Some(token.start));
         Ok(token)
     }
 
-    /// The line that errors are blamed on.
+    /// Returns the line that errors are reported at.
     pub(crate) fn line(&self) -> u32 {
         self.blamed.0
     }
 
-    /// Blames errors on an earlier line.
+    /// Reports errors at an earlier line.
     pub(crate) fn blame(&mut self, line: u32) {
         self.blamed = (line, None);
     }
 
-    /// The line to blame, and the message with the statement that it is about.
+    /// Returns the line of an error, and the message with the statement that it concerns.
     pub(crate) fn error(&self, message: String) -> (u32, String) {
         let (line, start) = self.blamed;
         let statement = start.map(|start| self.statement_from(start)).unwrap_or_default();
@@ -86,7 +86,7 @@ impl<'s> Cursor<'s> {
         (line, format!("`{statement}`: {message}"))
     }
 
-    /// Takes the mark if it is next.
+    /// Consumes a mark if it is next. Returns true if it was.
     pub(crate) fn accept(&mut self, mark: u8) -> Result<bool, String> {
         let found = self.peek()?.is(mark);
         if found {
@@ -103,7 +103,7 @@ impl<'s> Cursor<'s> {
         Err(format!("`{}` was expected, not {}", mark as char, token.quoted()))
     }
 
-    /// A name without dots.
+    /// Reads a name without dots.
     pub(crate) fn name(&mut self) -> Result<&'s str, String> {
         let token = self.next()?;
         if token.kind == Kind::Word && !token.text.contains('.') {
@@ -112,7 +112,7 @@ impl<'s> Cursor<'s> {
         Err(format!("a name was expected, not {}", token.quoted()))
     }
 
-    /// A name with a dot before it, which is taken off: `b32` of `.b32`.
+    /// Reads a name with a dot before it, and returns it without the dot: `b32` for `.b32`.
     pub(crate) fn directive(&mut self) -> Result<&'s str, String> {
         let token = self.next()?;
         match token.kind {
@@ -121,7 +121,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// The directive if it is next.
+    /// Consumes a directive if it is next. Returns true if it was.
     pub(crate) fn accept_directive(&mut self, name: &str) -> Result<bool, String> {
         let token = self.peek()?;
         let found = token.kind == Kind::Directive && &token.text[1..] == name;
@@ -131,7 +131,7 @@ impl<'s> Cursor<'s> {
         Ok(found)
     }
 
-    /// The word if it is next.
+    /// Consumes a word if it is next. Returns true if it was.
     pub(crate) fn accept_word(&mut self, word: &str) -> Result<bool, String> {
         let token = self.peek()?;
         let found = token.kind == Kind::Word && token.text == word;
@@ -149,7 +149,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// A number with its sign.
+    /// Reads a number with its sign.
     pub(crate) fn number(&mut self) -> Result<Number, String> {
         let negative = self.accept(b'-')?;
         let token = self.next()?;
@@ -161,7 +161,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// An integer without sign, at most `limit`.
+    /// Reads an integer without a sign, at most `limit`.
     pub(crate) fn count(&mut self, limit: u32) -> Result<u32, String> {
         let token = self.peek()?;
         match self.number()? {
@@ -170,7 +170,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// `.version 8.0`, with which PTX begins.
+    /// Reads `.version 8.0`, with which PTX begins.
     pub(crate) fn version(&mut self) -> Result<(u32, u32), String> {
         self.begin()?;
         if !self.accept_directive("version")? {
@@ -184,8 +184,8 @@ impl<'s> Cursor<'s> {
             .ok_or_else(|| format!("a version was expected, not {}", token.quoted()))
     }
 
-    /// Takes tokens up to the mark, itself included: anything but the end of a block or a kernel.
-    /// Braces match, other brackets need not.
+    /// Consumes tokens through a mark, but not past the end of a block or a kernel. Braces must
+    /// match, other brackets need not.
     pub(crate) fn skip_past(&mut self, mark: u8) -> Result<(), String> {
         loop {
             let token = self.peek()?;
@@ -200,8 +200,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Takes tokens from the brace that is next to the one that closes it, whatever stands between
-    /// them.
+    /// Consumes a block from its opening brace through its closing brace, whatever is in it.
     pub(crate) fn skip_braces(&mut self) -> Result<(), String> {
         self.expect(b'{')?;
         let mut open = 1_usize;
@@ -216,7 +215,7 @@ impl<'s> Cursor<'s> {
         Ok(())
     }
 
-    /// The source from a place to the next semicolon or line's end, for a message.
+    /// Returns the source from a place to the next semicolon or line end, for a message.
     fn statement_from(&self, start: usize) -> String {
         const LIMIT: usize = 100;
         let rest = &self.source[start..];

@@ -1,13 +1,13 @@
-//! From text to tokens, one at a time: nothing is kept but the token that is looked at.
+//! From text to tokens, one at a time, without storing earlier ones.
 
-/// A piece of PTX, with where it stands.
+/// A token of PTX, with its place in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Token<'s> {
     pub(crate) kind: Kind,
     pub(crate) text: &'s str,
     /// The line of the source, from 1.
     pub(crate) line: u32,
-    /// Where the text begins in the source, in bytes.
+    /// The offset of the text in the source, in bytes.
     pub(crate) start: usize,
 }
 
@@ -16,15 +16,15 @@ pub(crate) enum Kind {
     /// A name or an opcode with its modifiers: `%r1`, `%tid.x`, `$L__BB0_2`,
     /// `ld.global.L2::128B.f32`.
     Word,
-    /// A name with a dot before it: `.reg`, `.b32`. The next dot begins the next one.
+    /// A name with a dot before it: `.reg`, `.b32`. The next dot begins the next directive.
     Directive,
-    /// A literal, sign excluded; what it means is read by [`Number`](super::types::Number).
+    /// A literal without its sign; [`Number`](super::types::Number) parses it.
     Number,
-    /// A string, quotes excluded.
+    /// A string without its quotes.
     Text,
-    /// One character that stands for itself.
+    /// A single character with a meaning in PTX.
     Mark(u8),
-    /// One character that stands for nothing that the emulator knows.
+    /// A single character that the emulator does not know.
     Unknown,
     End,
 }
@@ -34,7 +34,7 @@ impl Token<'_> {
         self.kind == Kind::Mark(mark)
     }
 
-    /// Returns whether no directive outside of kernels goes on behind it, whatever is left out.
+    /// Returns true if no directive outside of kernels can continue past this token.
     pub(crate) fn ends_directive(&self) -> bool {
         match self.kind {
             Kind::Mark(b'}') | Kind::End => true,
@@ -43,7 +43,7 @@ impl Token<'_> {
         }
     }
 
-    /// The token as an error message shows it.
+    /// Returns the token as error messages show it.
     pub(crate) fn quoted(&self) -> String {
         match self.kind {
             Kind::End => "the end of the file".to_string(),
@@ -53,7 +53,7 @@ impl Token<'_> {
     }
 }
 
-/// At most `limit` characters of a text, for a message: what is quoted may be megabytes long.
+/// Returns at most `limit` characters of a text that may be megabytes long, for a message.
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -73,7 +73,7 @@ impl<'s> Lexer<'s> {
         Lexer { source, position: 0, line: 1 }
     }
 
-    /// The next token; at the end of the source [`Kind::End`], as often as it is asked for.
+    /// Returns the next token, or [`Kind::End`] at the end of the source, even repeatedly.
     pub(crate) fn next(&mut self) -> Result<Token<'s>, String> {
         self.skip_blanks_and_comments()?;
         let (start, line) = (self.position, self.line);
@@ -113,7 +113,7 @@ impl<'s> Lexer<'s> {
         Ok(Token { kind, text: &self.source[start..self.position], line, start })
     }
 
-    /// The line that the next token is searched from: of an error in the lexer, the line it is on.
+    /// Returns the line where the next token is searched, which is the line of an error.
     pub(crate) fn line(&self) -> u32 {
         self.line
     }
@@ -128,7 +128,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// The rest of a name; `::` belongs to it (`L1::no_allocate`), a single colon does not.
+    /// Reads the rest of a name. `::` belongs to it (`L1::no_allocate`), a single colon does not.
     fn name_part(&mut self) {
         self.skip_while(is_name);
         while self.byte(0) == Some(b':')
@@ -140,7 +140,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Digits and what may follow them: `0x1F`, `0f3F800000`, `12U`, `1.5e-3`, `sm_80` not.
+    /// Reads a number: `0x1F`, `0f3F800000`, `12U` or `1.5e-3`, but not `sm_80`.
     fn number(&mut self) {
         let hexadecimal = self.byte(0) == Some(b'0')
             && self.byte(1).is_some_and(|b| matches!(b, b'x' | b'X' | b'f' | b'F' | b'd' | b'D'));
@@ -159,7 +159,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// A string, which may hold any characters but quotes: nothing is escaped in it.
+    /// Reads a string. It may contain any character but quotes; there are no escapes.
     fn text(&mut self) -> Result<Token<'s>, String> {
         let (start, line) = (self.position + 1, self.line);
         let length = self.source[start..].find('"').ok_or("a string does not end")?;
@@ -195,7 +195,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// What a name consists of; `%` begins one and is not part of the rest.
+/// Returns true for a character of a name. `%` may begin a name but not continue it.
 fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
 }

@@ -1,4 +1,4 @@
-//! PTX as text: tokens, literals, and one instruction as it is written.
+//! PTX as text: tokens, literals, and the syntax of one instruction.
 
 pub(crate) mod cursor;
 pub(crate) mod lexer;

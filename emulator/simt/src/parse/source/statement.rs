@@ -1,16 +1,16 @@
-//! Statements of a kernel's body as syntax: an opcode in pieces and its operands. What names stand
-//! for is found out when the instruction is decoded.
+//! The syntax of statements in a kernel's body: the parts of an opcode, and the operands. Names are
+//! resolved later, when the instruction is decoded.
 
 use super::cursor::Cursor;
 use super::lexer::Kind;
 use super::types::Number;
 
-/// The most operands an instruction has that the emulator knows.
+/// The most operands of an instruction that the emulator knows.
 const MOST_OPERANDS: usize = 6;
-/// The most modifiers an opcode may have; real ones have up to nine.
+/// The most parts of an opcode; real opcodes have up to nine modifiers.
 const MOST_PARTS: usize = 16;
 
-/// `@%p1 add.s32 %r1, %r2, 3;`
+/// A statement: `@%p1 add.s32 %r1, %r2, 3;`.
 #[derive(Debug)]
 pub(crate) struct Statement<'s> {
     pub(crate) guard: Option<(&'s str, bool)>,
@@ -39,7 +39,7 @@ pub(crate) enum Operand<'s> {
     Vector(Elements<'s>),
     /// `[%rd1+8]`
     Address(Atom<'s>, i64),
-    /// `[%rd1, {%f1, %f2}]` or `[%rd1, %f1]`: a texture or surface, and where in it.
+    /// `[%rd1, {%f1, %f2}]` or `[%rd1, %f1]`: a texture or surface, and a place in it.
     Texel(Atom<'s>, Elements<'s>),
 }
 
@@ -65,7 +65,7 @@ impl<'s> Statement<'s> {
         Statement { guard: None, opcode: "", parts: Vec::new(), operands: Vec::new() }
     }
 
-    /// Reads `@!%p1`, if it is next.
+    /// Reads `@!%p1` if it is next.
     pub(crate) fn read_guard(&mut self, cursor: &mut Cursor<'s>) -> Result<(), String> {
         self.guard = None;
         if cursor.accept(b'@')? {
@@ -75,7 +75,7 @@ impl<'s> Statement<'s> {
         Ok(())
     }
 
-    /// Takes the opcode to pieces. The statement's memory is used again.
+    /// Splits the opcode into parts, in the statement's memory.
     pub(crate) fn split(&mut self, opcode: &'s str) -> Result<(), String> {
         self.parts.clear();
         self.opcode = opcode;
@@ -86,7 +86,7 @@ impl<'s> Statement<'s> {
         Ok(())
     }
 
-    /// Reads what follows the opcode.
+    /// Reads the operands after the opcode.
     pub(crate) fn read_operands(&mut self, cursor: &mut Cursor<'s>) -> Result<(), String> {
         self.operands.clear();
         if cursor.accept(b';')? {
@@ -135,7 +135,7 @@ fn operand<'s>(cursor: &mut Cursor<'s>) -> Result<Operand<'s>, String> {
     }
 }
 
-/// What follows `[%rd1,`.
+/// Reads the rest of an operand after `[%rd1,`.
 fn texel<'s>(cursor: &mut Cursor<'s>, object: Atom<'s>) -> Result<Operand<'s>, String> {
     let at = match cursor.accept(b'{')? {
         true => vector(cursor)?,
@@ -164,7 +164,7 @@ fn vector<'s>(cursor: &mut Cursor<'s>) -> Result<Elements<'s>, String> {
     }
 }
 
-/// A name (of a special register with its dot) or a number.
+/// Reads a name (with the dot of a special register) or a number.
 pub(crate) fn atom<'s>(cursor: &mut Cursor<'s>) -> Result<Atom<'s>, String> {
     let token = cursor.peek()?;
     match token.kind {
@@ -177,7 +177,7 @@ pub(crate) fn atom<'s>(cursor: &mut Cursor<'s>) -> Result<Atom<'s>, String> {
     }
 }
 
-/// `+8`, `+-8` or nothing.
+/// Reads `+8`, `+-8` or nothing.
 fn offset(cursor: &mut Cursor) -> Result<i64, String> {
     if !cursor.accept(b'+')? {
         return Ok(0);

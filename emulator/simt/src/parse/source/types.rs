@@ -1,5 +1,5 @@
-//! The types that instructions and registers are written with, which of them go together, and the
-//! literals of each.
+//! The types of instructions and registers as PTX writes them, the rules by which they agree, and
+//! the literals of each.
 
 use crate::isa::{Bank, Type};
 
@@ -30,9 +30,9 @@ pub(crate) const U32: Typed = typed("u32", Kind::Integer, Type::U32);
 pub(crate) const S32: Typed = typed("s32", Kind::Integer, Type::S32);
 pub(crate) const U64: Typed = typed("u64", Kind::Integer, Type::U64);
 pub(crate) const F32: Typed = typed("f32", Kind::Float, Type::F32);
-/// Two halves in one 32-bit register.
+/// Two f16 numbers in one 32-bit register.
 pub(crate) const F16X2: Typed = typed("f16x2", Kind::Float, Type::F16x2);
-/// Two numbers of bf16 in one 32-bit register, which is declared `.b32`.
+/// Two bf16 numbers in one 32-bit register, which is declared `.b32`.
 pub(crate) const BF16X2: Typed = typed("bf16x2", Kind::Float, Type::Bf16x2);
 
 const TYPES: [Typed; 17] = [
@@ -60,8 +60,8 @@ impl Typed {
         self.ty.bytes()
     }
 
-    /// Returns whether an instruction of this type takes a register of that type: the sizes are
-    /// equal, and the kinds are, or one of them is bits.
+    /// Returns true if an instruction of this type takes a register of that type: the sizes are
+    /// equal, and the kinds are equal or one of them is bits.
     pub(crate) fn agrees_with(self, register: Typed) -> bool {
         self.bytes() == register.bytes()
             && (self.kind == Kind::Bits
@@ -70,8 +70,8 @@ impl Typed {
                     && (self.kind == Kind::Integer || self.ty == register.ty)))
     }
 
-    /// Returns whether a load, store or conversion of this type takes a register of that type,
-    /// which may be wider if the type is not a float.
+    /// Returns true if a load, store or conversion of this type takes a register of that type,
+    /// which may be wider unless the type is a float.
     pub(crate) fn fits_in(self, register: Typed) -> bool {
         self.agrees_with(register)
             || (self.bytes() < register.bytes()
@@ -83,63 +83,63 @@ impl Typed {
     }
 }
 
-/// Any type but pairs of halves.
+/// Returns any type but pairs of halves.
 pub(crate) fn any(name: &str) -> Option<Typed> {
     TYPES.into_iter().find(|typed| typed.name == name && name != "f16x2")
 }
 
-/// `.reg` and variables: the above and `f16x2`.
+/// Returns a type of `.reg` and of variables: any type, or `f16x2`.
 pub(crate) fn declared(name: &str) -> Option<Typed> {
     TYPES.into_iter().find(|typed| typed.name == name)
 }
 
-/// `u16` to `s64`.
+/// Returns a type from `u16` to `s64`.
 pub(crate) fn integer(name: &str) -> Option<Typed> {
     any(name).filter(|typed| typed.kind == Kind::Integer && typed.bytes() > 1)
 }
 
-/// `s16`, `s32`, `s64`.
+/// Returns `s16`, `s32` or `s64`.
 pub(crate) fn signed(name: &str) -> Option<Typed> {
     integer(name).filter(|typed| typed.ty.is_signed())
 }
 
-/// `u32` to `s64`.
+/// Returns a type from `u32` to `s64`.
 pub(crate) fn integer32(name: &str) -> Option<Typed> {
     integer(name).filter(|typed| typed.bytes() >= 4)
 }
 
-/// `b16`, `b32`, `b64`.
+/// Returns `b16`, `b32` or `b64`.
 pub(crate) fn bits(name: &str) -> Option<Typed> {
     any(name).filter(|typed| typed.kind == Kind::Bits && typed.bytes() > 1)
 }
 
-/// `b32`, `b64`.
+/// Returns `b32` or `b64`.
 pub(crate) fn bits32(name: &str) -> Option<Typed> {
     bits(name).filter(|typed| typed.bytes() >= 4)
 }
 
-/// `f32`, `f64`.
+/// Returns `f32` or `f64`.
 pub(crate) fn float(name: &str) -> Option<Typed> {
     any(name).filter(|typed| matches!(typed.ty, Type::F32 | Type::F64))
 }
 
-/// `f16`, `bf16`, and pairs of them.
+/// Returns `f16`, `bf16` or a pair of one of them.
 pub(crate) fn half(name: &str) -> Option<Typed> {
     let pair = [F16X2, BF16X2].into_iter().find(|typed| typed.name == name);
     pair.or_else(|| any(name).filter(|typed| typed.ty.is_half()))
 }
 
-/// What a whole register can be moved as: `b16` to `b64`, integers of those sizes, `f32`, `f64`.
+/// Returns a type of whole registers: `b16` to `b64`, integers of these sizes, `f32` or `f64`.
 pub(crate) fn word(name: &str) -> Option<Typed> {
     bits(name).or_else(|| integer(name)).or_else(|| float(name))
 }
 
-/// What memory is read and written as: `b8` to `f64`, no halves.
+/// Returns a type of loads and stores: `b8` to `f64`, but not halves.
 pub(crate) fn memory(name: &str) -> Option<Typed> {
     any(name).filter(|typed| !matches!(typed.ty, Type::F16 | Type::Bf16))
 }
 
-/// The integer type of the same size and no sign.
+/// Returns the unsigned integer type of the same size.
 pub(crate) fn unsigned(ty: Type) -> Type {
     match ty.bytes() {
         1 => Type::U8,
@@ -149,7 +149,7 @@ pub(crate) fn unsigned(ty: Type) -> Type {
     }
 }
 
-/// What a register is declared as.
+/// The type that a register is declared with.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Class {
     Predicate,
@@ -173,21 +173,21 @@ impl Class {
     }
 }
 
-/// A literal operand, before it is known of which type.
+/// A literal operand, before its type is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Number {
-    /// Two's complement; a type of fewer bits takes the low ones.
+    /// An integer in two's complement; a narrower type takes the low bits.
     Integer(u64),
     /// `0f…`: the bits of a single.
     Single(u32),
     /// `0d…`: the bits of a double.
     Double(u64),
-    /// `1.5`: becomes what is asked for.
+    /// `1.5`: becomes a value of the required type.
     Decimal(f64),
 }
 
 impl Number {
-    /// Reads a literal as the lexer delimits it.
+    /// Parses a literal as the lexer delimits it.
     pub(crate) fn parse(text: &str, negative: bool) -> Option<Number> {
         let prefix = text.as_bytes().get(1).map(u8::to_ascii_lowercase);
         if text.starts_with('0') && matches!(prefix, Some(b'f' | b'd')) {
@@ -203,7 +203,7 @@ impl Number {
         Some(Number::Integer(if negative { magnitude.wrapping_neg() } else { magnitude }))
     }
 
-    /// The bits of the literal as a value of the type, in the low bits.
+    /// Returns the bits of the literal as a value of the type, in the low bits.
     pub(crate) fn bits(self, typed: Typed) -> Option<u64> {
         let bytes = typed.bytes();
         match (self, typed.kind) {
