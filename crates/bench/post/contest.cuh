@@ -1,4 +1,4 @@
-// The arguments of both sides, and the twelve sizes of the post: elements per thread, threads per block.
+// The arguments of both sides, and the post's twelve sizes: elements per thread, threads per block.
 #pragma once
 
 struct Arrays {

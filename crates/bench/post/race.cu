@@ -1,6 +1,6 @@
-// Races this repository's pipe against the post's and the element-wise roof, in the post's twelve sizes, both directions
-// and both passes. All of them take turns in every round, and 256 MB are written between two launches to clear the L2
-// cache. Checks first that both sides agree, and writes medians.
+// Races this repository's pipe against the post's and the element-wise roof, in the post's twelve
+// sizes, both directions and both passes. All of them take turns in every round, and 256 MB are
+// written between two launches to clear the L2 cache. Checks first that both sides agree, and writes medians.
 //
 // usage: race CSV DATE ROUNDS
 #include <algorithm>
@@ -29,7 +29,8 @@ __global__ void fill(float* to, long long len, unsigned seed, float low, float h
     to[i] = low + (high - low) * ((hash ^ hash >> 16) >> 8) / 16777216.0f;
 }
 
-// The largest difference, and the largest number. Floats above zero have the order of their bits, and NaN is above all.
+// The largest difference, and the largest number. Positive floats have the order of their bits,
+// and NaN is above all.
 __global__ void compare(const float* a, const float* b, long long len, unsigned* extremes) {
     unsigned worst = 0, largest = 0;
     const long long step = (long long)gridDim.x * blockDim.x;

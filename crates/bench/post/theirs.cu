@@ -1,4 +1,4 @@
-// The post's pipe, from a copy of its repository, with memcode 0 and the number of threads of its own launcher.
+// The post's pipe, from a copy of its repository, with memcode 0 and its launcher's threads.
 #include <cuda.h>
 
 #include <cassert>

@@ -1,4 +1,4 @@
-// The roof of kernels/elementwise.cu, whose loads carry the hint that nobody will need the data again.
+// The roof of kernels/elementwise.cu, with the hint on loads that the data is used only once.
 
 __device__ inline float4 add(float4 a, float4 b) {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);

@@ -1,8 +1,8 @@
 //! Reads saved records of runs and of other machines: tables in a JSON file, and compressed tables.
 //!
-//! A chapter's `results/run.json` contains the tables of its run. A `tables.json` contains tables of
-//! a GPU, for example; long tables are next to it, compressed by gzip. `cargo xtask pack` makes these
-//! files from CSV files.
+//! A chapter's `results/run.json` contains the tables of its run. A `tables.json` contains tables
+//! of a GPU, for example; long tables are next to it, compressed by gzip. `cargo xtask pack` makes
+//! these files from CSV files.
 
 use std::io::Read;
 

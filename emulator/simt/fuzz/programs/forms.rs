@@ -3,8 +3,8 @@
 //! Only results that PTX defines to the last bit may show, because a program must give the same on
 //! every machine. So [`is_defined`] leaves forms out, and [`instruction`] adds instructions that
 //! keep an operand away from undefined results. Some forms are left out because the driver's
-//! compiler translates them otherwise than PTX defines; the README lists these. The test `programs` of
-//! `simt-suite` runs the programs on the emulator.
+//! compiler translates them otherwise than PTX defines; the README lists these. The test
+//! `programs` of `simt-suite` runs the programs on the emulator.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
