@@ -1,6 +1,7 @@
 // Races this repository's pipe against the post's and the element-wise roof, in the post's twelve
 // sizes, both directions and both passes. All of them take turns in every round, and 256 MB are
-// written between two launches to clear the L2 cache. Checks first that both sides agree, and writes medians.
+// written between two launches to clear the L2 cache. Checks first that both sides agree, and
+// writes medians.
 //
 // usage: race CSV DATE ROUNDS
 #include <algorithm>
