@@ -217,12 +217,22 @@ where
         row: usize,
         mut carry: T,
     ) -> T {
-        let outputs = if F::IS_GRADIENT { contiguous_row(&self.inputs[I - 1], row) } else { &[] };
-        let state = if F::IS_GRADIENT { self.states[row] } else { T::zero() };
-        let inputs = contiguous_row(&self.inputs[0], row);
-        let coeffs = contiguous_row(&self.inputs[COEFFS], row);
+        // All rows are contiguous, and of one length: so a scan of many short rows computes once
+        // how many vectors they have.
+        let len = self.inputs[0].ncols();
+        let (Some(inputs), Some(coeffs)) = (
+            contiguous_row(&self.inputs[0], row, len),
+            contiguous_row(&self.inputs[COEFFS], row, len),
+        ) else {
+            return carry;
+        };
+        let (mut outputs, mut state) = (&[][..], T::zero());
+        if F::IS_GRADIENT {
+            let Some(found) = contiguous_row(&self.inputs[I - 1], row, len) else { return carry };
+            (outputs, state) = (found, self.states[row]);
+        }
         let row = TileRow { log_coeffs: self.log_coeffs, row, inputs, coeffs, outputs, state };
-        let mut rest = 0..inputs.len();
+        let mut rest = 0..len;
         if !STREAMS {
             return row.scan::<F, W, L, REVERSE, STREAMS, I, O>(
                 lanes,
@@ -247,10 +257,10 @@ where
     }
 }
 
-/// A row of a tile, all of whose rows are contiguous.
+/// A row of a tile, `len` elements; `None` if it is not contiguous, which does not happen.
 #[inline(always)]
-fn contiguous_row<'r, T>(array: &'r ArrayView2<'_, T>, row: usize) -> &'r [T] {
-    array.row(row).to_slice().unwrap_or_default()
+fn contiguous_row<'r, T>(array: &'r ArrayView2<'_, T>, row: usize, len: usize) -> Option<&'r [T]> {
+    array.row(row).to_slice()?.get(..len)
 }
 
 /// The arrays of a row that a scan reads. Forward, `outputs` is empty.
