@@ -220,26 +220,17 @@ where
         // All rows are contiguous, and of one length: so a scan of many short rows computes once
         // how many vectors they have.
         let len = self.inputs[0].ncols();
-        let (Some(inputs), Some(coeffs)) = (
-            contiguous_row(&self.inputs[0], row, len),
-            contiguous_row(&self.inputs[COEFFS], row, len),
-        ) else {
-            return carry;
-        };
+        let Some(inputs) = contiguous_row(&self.inputs[0], row, len) else { return carry };
+        let Some(coeffs) = contiguous_row(&self.inputs[COEFFS], row, len) else { return carry };
         let (mut outputs, mut state) = (&[][..], T::zero());
         if F::IS_GRADIENT {
             let Some(found) = contiguous_row(&self.inputs[I - 1], row, len) else { return carry };
             (outputs, state) = (found, self.states[row]);
         }
         let row = TileRow { log_coeffs: self.log_coeffs, row, inputs, coeffs, outputs, state };
-        let mut rest = 0..len;
+        let (results, mut rest) = (&mut self.results, 0..len);
         if !STREAMS {
-            return row.scan::<F, W, L, REVERSE, STREAMS, I, O>(
-                lanes,
-                &mut self.results,
-                rest,
-                carry,
-            );
+            return row.scan::<F, W, L, REVERSE, STREAMS, I, O>(lanes, results, rest, carry);
         }
         // Where results stream, step by step.
         while !rest.is_empty() {
@@ -250,7 +241,6 @@ where
             } else {
                 stream::fetch::<T, 2, REVERSE>([inputs, coeffs], &step);
             }
-            let results = &mut self.results;
             carry = row.scan::<F, W, L, REVERSE, STREAMS, I, O>(lanes, results, step, carry);
         }
         carry
