@@ -17,7 +17,7 @@
 //! use linrec::cpu::Cpu;
 //! use ndarray::{Array4, array};
 //!
-//! One channel with one state: it follows the input where Δ is large and holds where Δ is zero.
+//! // One channel with one state: it follows the input where Δ is large and holds where Δ is zero.
 //! let (u, delta) = (array![[[5.0, 7.0, 9.0]]], array![[[40.0, 0.0, 40.0]]]);
 //! let (b, c) = (Array4::from_elem((1, 1, 1, 3), 1.0 / 40.0), Array4::ones((1, 1, 1, 3)));
 //! let a = array![[-1.0]];
