@@ -300,6 +300,9 @@ impl Run<'_> {
     #[cold]
     pub(crate) fn shared_found<T>(&self, found: Fault, what: &str, lane: usize) -> Result<T> {
         let at = |pc: u32| self.launch.kernel.place_of(pc as usize);
+        let began = |verb: &str, Culprit { warp, lane, pc }: Culprit| {
+            format!("lane {lane} of warp {warp} {verb} at {}", at(pc))
+        };
         let (kind, message) = match found {
             Fault::Uninitialized => {
                 (ReportKind::Uninitialized, format!("{what}, which nothing has written"))
@@ -327,20 +330,14 @@ impl Run<'_> {
             }
             Fault::Pending { other } => {
                 let message = format!(
-                    "{what}, where the cp.async that lane {} of warp {} started at {} has not been waited for",
-                    other.lane,
-                    other.warp,
-                    at(other.pc)
+                    "{what}, where the cp.async that {} has not been waited for",
+                    began("started", other)
                 );
                 (ReportKind::Race, message)
             }
             Fault::Mbarrier { other } => {
-                let message = format!(
-                    "{what}, where the mbarrier is that lane {} of warp {} initialised at {}",
-                    other.lane,
-                    other.warp,
-                    at(other.pc)
-                );
+                let message =
+                    format!("{what}, where the mbarrier is that {}", began("initialised", other));
                 (ReportKind::Barrier, message)
             }
             Fault::NoMbarrier => {
