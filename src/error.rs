@@ -41,7 +41,7 @@ pub enum Error {
         what: &'static str,
         /// The text.
         text: String,
-        /// What is wrong with the text, or an example of a correct one.
+        /// The reason, or an example of a correct text.
         message: String,
     },
     /// The engine does not support the request.
@@ -62,7 +62,7 @@ pub enum Error {
     Device {
         /// The name: `cuda:0`, `simt`, `CUDA`, `NVRTC`.
         device: String,
-        /// What happened and what to do about it.
+        /// A sentence about the failure, with advice.
         message: String,
     },
     /// The emulator found a mistake in a kernel.

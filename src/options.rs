@@ -5,10 +5,10 @@ use ndarray::{CowArray, Dimension, Ix1};
 /// The direction in which a recurrence walks along the sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Direction {
-    /// From the first element to the last: `y_l = y_{l-1} * c_l + x_l`.
+    /// The walk from the first element to the last: `y_l = y_{l-1} * c_l + x_l`.
     #[default]
     Forward,
-    /// From the last element to the first: `y_l = y_{l+1} * c_l + x_l`.
+    /// The walk from the last element to the first: `y_l = y_{l+1} * c_l + x_l`.
     Reverse,
 }
 

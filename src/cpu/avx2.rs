@@ -8,7 +8,7 @@ use pulp::x86::V3;
 
 use super::complex::Interleave;
 use super::lanes::Lanes;
-use super::stream::{self, Fence};
+use super::machine::{self, Fence};
 
 macro_rules! avx2_lanes {
     ($real:ident, $lanes:literal, $vector:ident, $last_words:expr, $parts:ident, $pairs:ident,
@@ -26,7 +26,7 @@ macro_rules! avx2_lanes {
             }
             #[inline(always)]
             fn stream(self, vector: $vector, to: &mut [$real; $lanes], fence: &Fence) {
-                stream::half_line(self, cast(vector), to, fence);
+                machine::half_line(self, cast(vector), to, fence);
             }
             #[inline(always)]
             fn splat(self, value: $real) -> $vector {
@@ -101,8 +101,8 @@ macro_rules! avx2_lanes {
                 fence: &Fence,
             ) {
                 let (to_low, to_high) = to.split_at_mut($lanes / 2);
-                stream::half_line(self, cast(low), to_low, fence);
-                stream::half_line(self, cast(high), to_high, fence);
+                machine::half_line(self, cast(low), to_low, fence);
+                machine::half_line(self, cast(high), to_high, fence);
             }
         }
     };

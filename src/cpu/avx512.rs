@@ -10,7 +10,7 @@ use pulp::x86::V4;
 
 use super::complex::Interleave;
 use super::lanes::Lanes;
-use super::stream::{self, Fence};
+use super::machine::{self, Fence};
 
 /// Vectors of AVX-512.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ macro_rules! avx512_lanes {
             }
             #[inline(always)]
             fn stream(self, vector: $vector, to: &mut [$real; $lanes], fence: &Fence) {
-                stream::line(self.simd, cast(vector), to, fence);
+                machine::line(self.simd, cast(vector), to, fence);
             }
             #[inline(always)]
             fn splat(self, value: $real) -> $vector {
@@ -135,8 +135,8 @@ macro_rules! avx512_lanes {
                 fence: &Fence,
             ) {
                 let (to_low, to_high) = to.split_at_mut($lanes / 2);
-                stream::line(self.simd, cast(low), to_low, fence);
-                stream::line(self.simd, cast(high), to_high, fence);
+                machine::line(self.simd, cast(low), to_low, fence);
+                machine::line(self.simd, cast(high), to_high, fence);
             }
         }
     };

@@ -5,7 +5,7 @@ use std::ops::Neg;
 use num_complex::Complex;
 
 use super::lanes::Lanes;
-use super::stream::Fence;
+use super::machine::Fence;
 
 /// Vectors of real numbers. Two of them hold complex numbers in the order of memory.
 pub trait Interleave<R, const W: usize>: Lanes<R, W> {

@@ -5,7 +5,7 @@
 //! [`ComplexLanes`](super::complex::ComplexLanes) makes vectors of complex numbers from vectors of
 //! real ones. A [`LaneJob`] is code that is compiled once for each instruction set.
 
-use super::stream::Fence;
+use super::machine::Fence;
 
 /// Vectors of `W` elements, made by a token that proves that the machine has the instructions.
 pub trait Lanes<T, const W: usize>: Copy + Send + Sync {

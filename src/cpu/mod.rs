@@ -30,6 +30,7 @@
 //! ```
 
 mod lanes;
+mod machine;
 mod memory;
 mod pass;
 mod portable;

@@ -6,7 +6,7 @@
 use std::array::from_fn;
 
 use super::lanes::Lanes;
-use super::stream::Fence;
+use super::machine::Fence;
 use crate::Element;
 
 /// Vectors that need no special instructions.

@@ -14,7 +14,8 @@ use rayon::prelude::*;
 
 use super::Cpu;
 use super::lanes::{LaneJob, Lanes};
-use super::stream::{Fence, before_first_line};
+use super::machine::Fence;
+use super::stream::before_first_line;
 use crate::Element;
 
 /// The number of elements that a thread computes at once.

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
 use super::lanes::{LaneJob, Lanes};
+use super::machine::{self, Fence};
 use crate::{Direction, Element};
 
 /// The bytes of a cache line.
@@ -132,16 +133,6 @@ pub fn fetch<T, const ARRAYS: usize, const REVERSE: bool>(
 #[inline(always)]
 pub fn before_first_line<T>(elements: &[T]) -> usize {
     elements.as_ptr().align_offset(LINE).min(elements.len())
-}
-
-/// A fence after streaming stores, which are not ordered with other stores. It is dropped after
-/// them: then every later store of the thread comes after them for all threads.
-pub struct Fence;
-
-impl Drop for Fence {
-    fn drop(&mut self) {
-        machine::fence();
-    }
 }
 
 /// Copies results; whole lines go past the caches.
@@ -287,76 +278,6 @@ impl<T: Element> Drop for ResultStream<'_, T> {
     fn drop(&mut self) {
         self.restart();
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-pub use machine::{half_line, line};
-
-/// Instructions that the language does not have.
-#[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
-mod machine {
-    use std::arch::x86_64::{__m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence};
-
-    use pulp::x86::{V3, V4};
-
-    use super::Fence;
-    use crate::Element;
-
-    /// Prefetches a cache line; the address may be invalid.
-    #[inline(always)]
-    pub fn fetch(place: *const i8) {
-        // SAFETY: 1. Every processor of this kind has SSE. 2. A prefetch is a hint: it never
-        // faults, and the program sees no effect.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(place) }
-    }
-
-    #[inline(always)]
-    pub fn fence() {
-        // SAFETY: 1. Every processor of this kind has SSE.
-        unsafe { _mm_sfence() }
-    }
-
-    macro_rules! stored {
-        ($(#[$doc:meta])* $name:ident, $simd:ident, $features:ident, $vector:ident, $stream:ident) => {
-            $(#[$doc])*
-            #[inline(always)]
-            pub fn $name<T: Element>(simd: $simd, vector: $vector, to: &mut [T], _fence: &Fence) {
-                assert!(size_of_val(to) == size_of::<$vector>());
-                let to = to.as_mut_ptr().cast::<$vector>();
-                // SAFETY:
-                // 1. `to` has as many bytes as the vector, and is aligned for the streaming store.
-                // 2. Elements are floating-point numbers or pairs of them: any bytes are valid.
-                // 3. Nobody else accesses `to` before the fence: this thread does not, and another
-                //    thread can only after the borrow ends, before which the `Fence` is dropped.
-                // 4. `simd` proves that the machine has the instruction.
-                unsafe {
-                    if to.is_aligned() {
-                        simd.$features.$stream(to, vector);
-                    } else {
-                        to.write_unaligned(vector);
-                    }
-                }
-            }
-        };
-    }
-
-    stored! {
-        /// Stores 64 bytes, past the caches if they are a whole line.
-        line, V4, avx512f, __m512i, _mm512_stream_si512
-    }
-    stored! {
-        /// Stores 32 bytes, past the caches if they are half a line.
-        half_line, V3, avx, __m256i, _mm256_stream_si256
-    }
-}
-
-/// Machines on which nothing streams by default, and otherwise by ordinary stores.
-#[cfg(not(target_arch = "x86_64"))]
-mod machine {
-    pub fn fetch(_place: *const i8) {}
-
-    pub fn fence() {}
 }
 
 #[cfg(test)]

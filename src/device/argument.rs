@@ -31,7 +31,7 @@ pub enum Slot {
     Pointer {
         /// The memory that it points into.
         memory: Arc<Allocation>,
-        /// From the beginning of the memory, in bytes.
+        /// The offset from the beginning of the memory, in bytes.
         start: u64,
         /// True if the kernel writes there.
         write: bool,

@@ -28,7 +28,7 @@ use super::launch::{Recorded, Spec};
 use crate::Error;
 use crate::simt::{Counters, Trace};
 
-/// What a backend keeps for an object of the layer above.
+/// A backend's own object behind an object of the layer above.
 pub(super) type Handle = Arc<dyn Held>;
 
 /// Any object with the traits that the public types around a handle have.
@@ -260,7 +260,7 @@ pub struct Attributes {
     pub reaches_host_memory: bool,
 }
 
-/// Who uses memory, apart from the device that allocates it.
+/// The users of memory, apart from the device that allocates it.
 pub(super) enum Users<'a> {
     Nobody,
     /// Other devices, which may [reach](Backend::reach) it.
@@ -325,7 +325,7 @@ pub(super) trait Communicator: Debug + Send + Sync {
 /// A piece of device memory from an offset on, in bytes.
 pub(super) type Piece<'a> = (&'a dyn DeviceMemory, u64);
 
-/// What ranks exchange.
+/// An exchange of arrays between ranks.
 #[derive(Clone, Copy)]
 pub(super) enum Transfer<'a> {
     /// The bytes of every rank, to all ranks and in their order.

@@ -1,4 +1,7 @@
-//! The choice of a device, by the environment and by what the machine has.
+//! The opening of devices, and the choice of one by the environment and by what the machine has.
+
+#[cfg(feature = "simt")]
+use std::sync::OnceLock;
 
 use super::Device;
 #[cfg(feature = "cuda")]
@@ -18,6 +21,52 @@ enum Wanted {
 }
 
 impl Device {
+    /// Opens the NVIDIA GPU with this ordinal, counted from 0. Calling it again returns the same
+    /// device.
+    ///
+    /// In a process made by `fork`, do not call it if the parent has: see
+    /// [after `fork`](super#after-fork).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if the driver or the GPU is missing, with what to do about it; if the
+    /// process has lost this GPU by an earlier error; and without the feature `cuda`.
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables))]
+    pub fn cuda(ordinal: usize) -> Result<Device, Error> {
+        #[cfg(feature = "cuda")]
+        return Ok(Device { backend: super::cuda::Gpu::open(ordinal)? });
+        #[cfg(not(feature = "cuda"))]
+        Err(no_cuda())
+    }
+
+    /// Returns the emulator that takes all cores. There is one in a program.
+    #[cfg(feature = "simt")]
+    pub fn simt() -> Device {
+        static EMULATOR: OnceLock<Device> = OnceLock::new();
+        EMULATOR.get_or_init(|| Device { backend: super::simt::Emulator::new(None) }).clone()
+    }
+
+    /// Returns `count` further emulated devices, each with separate memory: `simt:0`, `simt:1`, …
+    /// They take the place of the GPUs of a [`Group`](super::Group). Each does its work on the thread that calls
+    /// it, so that devices which several threads use run side by side.
+    ///
+    /// ```
+    /// use linrec::device::Device;
+    ///
+    /// let devices = Device::emulated(3);
+    /// assert_eq!(devices[2].label(), "simt:2");
+    /// assert!(devices[0] != devices[1] && devices[0] != Device::simt());
+    /// ```
+    #[cfg(feature = "simt")]
+    pub fn emulated(count: usize) -> Vec<Device> {
+        (0..count).map(Device::emulated_one).collect()
+    }
+
+    #[cfg(feature = "simt")]
+    fn emulated_one(number: usize) -> Device {
+        Device { backend: super::simt::Emulator::new(Some(number)) }
+    }
+
     /// Returns the first NVIDIA GPU if it can be used, otherwise the emulator. Without the feature
     /// `cuda` it is the emulator, and without `simt` a GPU or an error.
     ///
@@ -74,7 +123,7 @@ fn gpu_count() -> Result<usize, Error> {
 }
 
 #[cfg(not(feature = "cuda"))]
-pub(super) fn no_cuda() -> Error {
+fn no_cuda() -> Error {
     Error::device("CUDA", "linrec was built without the feature `cuda`")
 }
 

@@ -15,8 +15,8 @@ use crate::Error;
 use crate::kernels::Ptx;
 use crate::simt::Param;
 
-/// How many blocks the emulator says that it holds at once, whatever the blocks. They take turns on
-/// one core, so that few blocks are soon done; and eight are enough for a first block, a last one,
+/// The number of blocks that the emulator reports to hold at once, whatever the blocks. They take
+/// turns on one core, so few blocks are done soon. Eight are enough for a first block, a last one
 /// and some between.
 const EMULATED_RESIDENT_BLOCKS: u32 = 8;
 
@@ -36,7 +36,7 @@ pub struct Function {
     pub(super) kernel: Arc<LoadedKernel>,
 }
 
-/// What a backend makes of a PTX text.
+/// A module as a backend has loaded it.
 #[derive(Debug)]
 pub(super) struct LoadedModule {
     pub(super) kernels: Vec<Arc<LoadedKernel>>,
@@ -51,7 +51,7 @@ pub(super) struct LoadedKernel {
     pub(super) name: Arc<str>,
     pub(super) params: Vec<Param>,
     pub(super) attributes: FunctionAttributes,
-    /// What the backend launches.
+    /// The backend's own object, which it launches.
     pub(super) code: Handle,
 }
 

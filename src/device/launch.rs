@@ -366,7 +366,7 @@ impl<'a> Launch<'a> {
             format!(
                 "a cooperative launch has all its blocks on the device at once: the grid of {grid:?} has \
                  {blocks} blocks, and {fit} fit, of {threads} threads and {shared} bytes of dynamic shared \
-                 memory each; launch at most so many"
+                 memory each; launch at most {fit}"
             ),
         ))
     }
@@ -492,7 +492,7 @@ impl Launched {
         Launched { counters, ..self }
     }
 
-    /// What the emulator counted; `None` on a GPU, and for a launch that was only recorded.
+    /// The emulator's counters; `None` on a GPU, and for a launch that was only recorded.
     pub fn counters(&self) -> Option<&Counters> {
         self.counters.as_ref()
     }

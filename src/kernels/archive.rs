@@ -10,9 +10,9 @@
 use std::io::Read;
 use std::sync::LazyLock;
 
+use nvrtc::Ptx;
 use ruzstd::decoding::StreamingDecoder;
 
-use super::Ptx;
 use crate::Error;
 
 /// A module of an archive.

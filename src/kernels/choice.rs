@@ -2,36 +2,10 @@
 
 use std::sync::OnceLock;
 
-use super::{ElementType, KernelChoice, Pass, Program, program, shipped, shipped_as};
+use nvrtc::Program;
+
+use super::{ElementType, KernelChoice, Pass, program, shipped, shipped_as};
 use crate::Direction;
-
-/// The size of a launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Geometry {
-    /// The number of blocks in the grid, along its first axis.
-    pub blocks: u64,
-    /// The number of threads in a block.
-    pub threads: u32,
-    /// The dynamic shared memory of a block, in bytes.
-    pub shared_bytes: u32,
-    /// Further arguments, if blocks share sequences; `None` if each sequence has one block.
-    pub shared_out: Option<SharedOut>,
-}
-
-/// Sequences that the blocks of a grid share, tile by tile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedOut {
-    /// The number of 16-byte vectors in a tile. It depends on the shape alone, so that results do
-    /// not depend on the device.
-    pub tile_vectors: u32,
-    /// The bytes in which blocks publish the transitions of their tiles. They are zero before the
-    /// first launch, and each launch leaves them ready for the next.
-    pub workspace_bytes: u64,
-    /// True if there is a block for each tile, and blocks may take tiles in the order in which they
-    /// start. Otherwise there is any number of blocks up to [`Geometry::blocks`], and the device
-    /// must hold all of them at once.
-    pub one_tile: bool,
-}
 
 impl KernelChoice {
     /// Returns the kernels that are shipped for an element type, in order, the reference kernel

@@ -7,10 +7,8 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use nvrtc::Program;
 use serde::Deserialize;
-
-use super::Program;
-use super::shipped::files;
 
 /// One planted mistake. The file documents the fields.
 #[derive(Debug, Clone, Deserialize)]
@@ -134,16 +132,4 @@ impl Mistake {
 /// Returns the mistake whose source is at `path`.
 pub(super) fn at(path: &str) -> Option<&'static Mistake> {
     Mistake::all().iter().find(|mistake| path.strip_suffix(".cu") == Some(&mistake.module()))
-}
-
-/// Returns the paths `broken/NAME.cu` and the texts of all mistakes.
-pub(super) fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
-    static SOURCES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
-        let planted = |mistake: &Mistake| {
-            let (_, twin) = files().find(|(path, _)| *path == mistake.twin)?;
-            Some((format!("{}.cu", mistake.module()), mistake.plant(twin).ok()?))
-        };
-        Mistake::all().iter().filter_map(planted).collect()
-    });
-    SOURCES.iter().map(|(path, text)| (path.as_str(), text.as_str()))
 }

@@ -79,12 +79,14 @@ mod shipped;
 
 pub use archive::{modules, unpack};
 pub use best::{Query, Tuned};
-pub use choice::{Geometry, SharedOut};
 pub use element_type::ElementType;
-pub use families::*;
+pub use families::{
+    Algocode, KernelChoice, Memcode, OnceConfig, PipeConfig, RefConfig, RowsConfig, TileConfig,
+    WavesConfig, WideConfig,
+};
 #[cfg(feature = "studies")]
 pub use mistakes::{Finder, Mistake};
-pub use pass::Pass;
+pub use pass::{Geometry, Pass, SharedOut};
 pub use shipped::{program, shipped, shipped_as, source, sources};
 
 pub use nvrtc::{Hash, Header, OPTIONS, Program, Ptx};

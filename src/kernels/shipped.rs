@@ -2,9 +2,11 @@
 
 use std::sync::LazyLock;
 
+use nvrtc::{Program, Ptx};
+
+use super::archive;
 #[cfg(feature = "studies")]
-use super::mistakes;
-use super::{Program, Ptx, archive};
+use super::mistakes::{self, Mistake};
 
 // SOURCES and ARCHIVES, written by `cargo xtask ptx`; without the feature `studies` a part of them.
 // They are statics, because a constant is copied into every part of a program that names it.
@@ -12,15 +14,23 @@ include!("../../kernels/ptx/table.rs");
 
 /// Returns every source and header: its path under `kernels/`, and its text.
 pub fn sources() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let sources = files();
+    let files = SOURCES.iter().copied();
     #[cfg(feature = "studies")]
-    let sources = sources.chain(std::iter::once_with(mistakes::sources).flatten());
-    sources
+    let files = files.chain(std::iter::once_with(planted).flatten());
+    files
 }
 
-/// Returns the sources that are files, without planted mistakes.
-pub(super) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
-    SOURCES.iter().copied()
+/// Returns the paths `broken/NAME.cu` and the texts of all mistakes.
+#[cfg(feature = "studies")]
+fn planted() -> impl Iterator<Item = (&'static str, &'static str)> {
+    static PLANTED: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
+        let planted = |mistake: &Mistake| {
+            let (_, twin) = SOURCES.iter().find(|(path, _)| *path == mistake.twin)?;
+            Some((format!("{}.cu", mistake.module()), mistake.plant(twin).ok()?))
+        };
+        Mistake::all().iter().filter_map(planted).collect()
+    });
+    PLANTED.iter().map(|(path, text)| (path.as_str(), text.as_str()))
 }
 
 /// Returns the text of one source, by its path under `kernels/`: `linrec_ref.cu`.

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
+use super::communicator::{self, GpuCommunicator};
 use super::context::Context;
 use super::error::{self, Failure};
 use super::graph::GpuGraph;
@@ -287,7 +288,7 @@ impl Backend for Gpu {
     }
 
     fn nccl_id(&self) -> Result<Vec<u8>, Error> {
-        nccl::new_id()
+        communicator::new_id()
     }
 
     fn communicator(
@@ -298,7 +299,7 @@ impl Backend for Gpu {
         is_off: &dyn Fn() -> Option<String>,
         until: Instant,
     ) -> Result<Arc<dyn Communicator>, Error> {
-        Ok(Arc::new(nccl::GpuCommunicator::new(self, id, rank, size, is_off, until)?))
+        Ok(Arc::new(GpuCommunicator::new(self, id, rank, size, is_off, until)?))
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) struct GpuStream {
     context: Arc<Context>,
     /// The handle, which lives as long as this; null for the default stream.
     pub(super) raw: CUstream,
-    /// What [`super::order`] tells streams apart by; 0 for the default stream.
+    /// The number by which [`super::order`] distinguishes streams; 0 for the default stream.
     pub(super) number: u64,
     /// True if another library made it, and destroys it.
     pub(super) is_lent: bool,

@@ -112,8 +112,8 @@ impl GpuLaunch<'_> {
         let pointer = |param: &[u8]| param.as_ptr().cast_mut().cast::<c_void>();
         let mut params: Vec<*mut c_void> = self.packed.params().map(pointer).collect();
         // SAFETY: (1) the context is current, and the function is of a module of it that `kernel`
-        // keeps loaded; (2) there are as many pointers as the kernel has parameters, and behind
-        // each so many bytes to the end of the block that the driver reads nothing else
+        // keeps loaded; (2) there are as many pointers as the kernel has parameters, and each
+        // is followed by enough bytes of the block that the driver reads nothing else
         // (`GpuKernel::spare_bytes`); it copies them before it returns, and writes to none; (3) the
         // memories are of this context and freed only behind this work: `queue` ensures it for a
         // launch, and `GpuGraph` for a replay, and the lender of memory or a stream has promised
@@ -156,8 +156,10 @@ impl GpuLaunch<'_> {
     }
 }
 
-#[cfg(all(test, feature = "contract"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(feature = "contract")]
+
     use std::any::Any;
 
     use super::*;

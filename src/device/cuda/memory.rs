@@ -37,7 +37,7 @@ pub(super) struct GpuMemory {
     keeper: Keeper,
 }
 
-/// Who frees memory, and in which order.
+/// The owner that frees memory, with the order in which it does.
 #[derive(Debug)]
 pub(super) enum Keeper {
     /// This library, behind all work on it.
@@ -205,7 +205,7 @@ impl DeviceMemory for GpuMemory {
         self.address
     }
 
-    /// Copies from memory of its own, and not from the caller's, which may go as soon as this
+    /// Copies from staged memory, and not from the caller's, which may be freed as soon as this
     /// returns.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.range(offset, bytes.len() as u64)?;

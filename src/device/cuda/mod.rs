@@ -10,6 +10,7 @@
 //!   that work.
 #![allow(unsafe_code)]
 
+mod communicator;
 mod context;
 mod driver;
 mod error;

@@ -1,8 +1,11 @@
 //! The rank of this process in a job, from the variables that the job's launcher sets.
 //!
-//! torchrun, Open MPI and SLURM have a variable each for the same number, and the first that is set
-//! counts. Nothing here is trusted: numbers have bounds, texts have a length, and an error names
-//! the variable. The tests are at the end of this file.
+//! torchrun, Open MPI and SLURM each set their own variables for the same numbers. The first of
+//! these launchers whose rank is set counts.
+//!
+//! No value is trusted: numbers have bounds, texts have a largest length, and an error names the
+//! variable and its value. Rank 0 listens one port above MASTER_PORT, which torch may be using. The
+//! tests are at the end of this file.
 
 use std::env;
 
@@ -75,7 +78,7 @@ impl JobProcess {
     ///
     /// # Errors
     ///
-    /// Which variable is missing or has an impossible value.
+    /// A sentence that names the variable that is missing or has an impossible value.
     pub(super) fn of_environment() -> Result<JobProcess, String> {
         JobProcess::read(of_environment)
     }
@@ -93,7 +96,7 @@ impl JobProcess {
         let text = |name: &str| {
             let value = variable(name).ok_or_else(|| {
                 format!(
-                    "{} is set and {name} is not, which {} sets, too",
+                    "{} is set and {name} is not, although {} sets both",
                     names.rank, names.starter
                 )
             })?;
@@ -106,7 +109,7 @@ impl JobProcess {
             let value = text(name)?;
             // These counts are passed on in 32 bits.
             let number = value.parse::<u16>().map(usize::from);
-            number.map_err(|_| format!("{name}={value} is no number of a process"))
+            number.map_err(|_| format!("{name}={value} is not a number from 0 to 65535"))
         };
         let (rank, size) = (number(names.rank)?, number(names.size)?);
         if rank >= size {
@@ -120,7 +123,8 @@ impl JobProcess {
     }
 }
 
-/// Returns the port of rank 0: one behind the port of torch, which may be in use.
+/// Returns the host and the port of rank 0. The port is one above the port of torch, which may be
+/// in use.
 fn meeting_point(
     variable: impl Fn(&str) -> Option<String>,
     size: usize,
@@ -131,7 +135,9 @@ fn meeting_point(
             let port = value.parse::<u16>().ok().filter(|&port| port > 0);
             let next = port.and_then(|port| port.checked_add(1));
             next.ok_or_else(|| {
-                format!("MASTER_PORT={value}: ranks meet at the port behind it, which is none")
+                format!(
+                    "MASTER_PORT={value}: ranks meet at the next port; give one from 1 to 65534"
+                )
             })?
         }
     };
@@ -156,7 +162,7 @@ fn first_host(list: &str) -> Option<String> {
     let (numbers, behind) = numbers.split_once(']')?;
     let first = numbers.split([',', '-']).next()?;
     let behind = behind.split(',').next()?;
-    // A second list in one name is rare, and not taken apart.
+    // A second list in one name is rare, and is not supported.
     (!behind.contains('[')).then(|| format!("{name}{first}{behind}"))
 }
 
@@ -210,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_cannot_be_is_named() {
+    fn errors_name_missing_and_impossible_variables() {
         let none = read(&[]).unwrap_err();
         for name in ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "torchrun", "MASTER_PORT"] {
             assert!(none.contains(name), "{none}");
@@ -223,10 +229,10 @@ mod tests {
         }
         for (index, value, said) in [
             (0, "8", "RANK=8 and WORLD_SIZE=8: ranks are counted from 0"),
-            (0, "-1", "RANK=-1 is no number"),
+            (0, "-1", "RANK=-1 is not a number"),
             (1, "0", "RANK=5 and WORLD_SIZE=0"),
-            (1, "99999999999", "WORLD_SIZE=99999999999 is no number"),
-            (2, "", "LOCAL_RANK= is no number"),
+            (1, "99999999999", "WORLD_SIZE=99999999999 is not a number"),
+            (2, "", "LOCAL_RANK= is not a number"),
             (4, "65535", "MASTER_PORT=65535"),
             (4, "0", "MASTER_PORT=0"),
             (4, "http", "MASTER_PORT=http"),

@@ -81,7 +81,7 @@ pub(super) fn read_hello(from: &mut impl Read) -> io::Result<Hello> {
     let mut greeting = [0; GREETING.len()];
     from.read_exact(&mut greeting)?;
     if greeting != GREETING {
-        return Err(odd("another greeting"));
+        return Err(odd("the greeting is another one"));
     }
     Ok(Hello { rank: size(from)?, size: size(from)?, job: text(from)? })
 }
@@ -134,7 +134,7 @@ impl Request {
             3 => Request::Leave { why: None },
             4 => Request::Leave { why: Some(text(from)?) },
             5 => Request::Failure,
-            _ => return Err(odd("a request of no kind")),
+            _ => return Err(odd("an unknown kind of request")),
         })
     }
 }
@@ -167,13 +167,13 @@ impl Answer {
                 parts.collect::<io::Result<_>>().map(Answer::Done)
             }
             1 => text(from).map(Answer::Refused),
-            _ => Err(odd("an answer of no kind")),
+            _ => Err(odd("an unknown kind of answer")),
         }
     }
 }
 
 fn odd(what: &str) -> Error {
-    Error::new(ErrorKind::InvalidData, format!("what came is {what}"))
+    Error::new(ErrorKind::InvalidData, format!("bad message: {what}"))
 }
 
 fn put_number(frame: &mut Vec<u8>, number: u64) {
@@ -206,7 +206,7 @@ fn number(from: &mut impl Read) -> io::Result<u64> {
 }
 
 fn size(from: &mut impl Read) -> io::Result<usize> {
-    usize::try_from(number(from)?).map_err(|_| odd("too large a number"))
+    usize::try_from(number(from)?).map_err(|_| odd("a number is too large"))
 }
 
 /// Reads a time of at most a century.
@@ -218,7 +218,7 @@ fn time(from: &mut impl Read) -> io::Result<Duration> {
 fn bytes(from: &mut impl Read, most: u64) -> io::Result<Vec<u8>> {
     let len = number(from)?;
     if len > most {
-        return Err(odd("too long"));
+        return Err(odd("a part is too long"));
     }
     let mut bytes = Vec::new();
     let read = from.take(len).read_to_end(&mut bytes)?;

@@ -20,15 +20,15 @@ use super::rank::label;
 use crate::Error;
 use crate::device::lock::lock;
 
-/// How long a process that connects may take to introduce itself.
+/// The time in which a process that connects must introduce itself.
 const HELLO: Duration = Duration::from_secs(5);
 /// The pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How much longer than its deadline an answer of rank 0 may take.
+/// The time after its deadline at which an answer of rank 0 is given up.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long rank 0 waits for the others to end.
+/// The time that rank 0 waits for the others to end.
 const FAREWELL: Duration = Duration::from_secs(60);
-/// How long to spin before blocking. Waking a blocked thread takes some 50 microseconds, which is
+/// The time to spin before blocking. Waking a blocked thread takes some 50 microseconds, which is
 /// 3 % of a pass of 1.8 milliseconds, and a rank mostly sends its next request within this time.
 const BETWEEN_PASSES: Duration = Duration::from_millis(10);
 /// The most ranks for which anything spins, since rank 0 has a thread for each.
@@ -41,7 +41,7 @@ const GONE: &str = "its process has ended, or cannot be reached any more";
 #[derive(Debug)]
 pub(super) struct Line {
     label: String,
-    /// How long it spins for an answer before it blocks.
+    /// The time that it spins for an answer before it blocks.
     awake: Duration,
     stream: Mutex<TcpStream>,
 }
@@ -212,13 +212,13 @@ enum Refusal {
 
 fn admit(place: &JobProcess, waiting: &mut [Option<Seat>], hello: &Hello) -> Result<Seat, Refusal> {
     if hello.job != place.job {
-        let why = format!("rank 0 at {} is of another job", there(place));
+        let why = format!("rank 0 at {} belongs to another job", there(place));
         return Err(Refusal::Stranger(why));
     }
     let Hello { rank, size, .. } = *hello;
     if size != place.size {
         let own = place.size;
-        let why = format!("rank {rank} says that there are {size} ranks, and rank 0 says {own}");
+        let why = format!("rank {rank} was started with {size} ranks, and rank 0 with {own}");
         return Err(Refusal::Ours(why));
     }
     let seat = rank.checked_sub(1).and_then(|index| waiting.get_mut(index)).and_then(Option::take);
@@ -307,7 +307,7 @@ fn call(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, String> {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             format!("not all ranks came to {} in time", there(place))
         }
-        _ => format!("rank 0 at {} has hung up: {error}", there(place)),
+        _ => format!("rank 0 at {} has closed the connection: {error}", there(place)),
     };
     let hello = Hello { rank: place.rank, size: place.size, job: place.job.clone() };
     let begun = stream.set_nodelay(true).and_then(|()| {
@@ -390,7 +390,10 @@ impl Post for Line {
 
     fn fetch(&self, from: usize, until: Instant) -> Result<Vec<u8>, Error> {
         let letters = self.ask(&Request::Fetch { from, within: remaining(until) }, until)?;
-        letters.into_iter().next().ok_or_else(|| Error::device(&self.label, "rank 0 says nothing"))
+        letters
+            .into_iter()
+            .next()
+            .ok_or_else(|| Error::device(&self.label, "rank 0 sent an empty answer"))
     }
 
     fn failure(&self, until: Instant) -> Option<String> {

@@ -19,7 +19,7 @@ use crate::device::launch::Recorded;
 use crate::device::lock::lock;
 use crate::device::{Buffer, Launch, Launched};
 
-/// How long a rank at least spins before it sleeps. Ranks mostly come within microseconds of each
+/// The shortest time that a rank spins before it sleeps. Ranks mostly come within microseconds of each
 /// other, and waking a thread takes longer than a pass over a short stretch.
 const AT_LEAST: Duration = Duration::from_micros(50);
 
@@ -27,7 +27,7 @@ const AT_LEAST: Duration = Duration::from_micros(50);
 #[derive(Debug)]
 pub(super) struct Meeting {
     size: usize,
-    /// How long a rank spins before it sleeps.
+    /// The time that a rank spins before it sleeps.
     awake: Duration,
     state: Mutex<State>,
     /// Signals a change of the state.
@@ -216,7 +216,7 @@ impl Seat {
         }
         self.gather(what, Vec::new(), until)?;
         let launched = lock(&self.meeting.state).launched.remove(&self.rank);
-        launched.unwrap_or_else(|| Err(self.error(format!("{what}: nothing became of it"))))
+        launched.unwrap_or_else(|| Err(self.error(format!("{what}: it was not launched"))))
     }
 
     /// Waits until all other ranks have left.

@@ -118,7 +118,7 @@ impl Drop for Member {
 }
 
 impl Group {
-    /// How long ranks wait for each other, unless [`Group::with_deadline`] changes it.
+    /// The time that ranks wait for each other, unless [`Group::with_deadline`] changes it.
     pub const DEADLINE: Duration = Duration::from_secs(60);
 
     /// Makes a group of ranks in this program, one for each device: emulated devices
@@ -144,8 +144,8 @@ impl Group {
             devices.iter().enumerate().any(|(index, device)| devices[..index].contains(device));
         if emulated > 0 || repeated {
             let what = match repeated {
-                true => "a GPU that is given twice",
-                false => "emulated devices beside GPUs",
+                true => "one GPU for two ranks",
+                false => "emulated devices together with GPUs",
             };
             let what = format!("{what}; `Group::through_host` does");
             return Err(Error::Unsupported { engine: "NCCL".into(), what });
@@ -343,13 +343,14 @@ impl Group {
                     let exchange = rank.exchange();
                     let started =
                         thread::Builder::new().name(name).spawn_scoped(scope, move || one(rank));
-                    started.inspect_err(|_| exchange.leave(Some("no thread could be had for it")))
+                    started
+                        .inspect_err(|_| exchange.leave(Some("no thread could be started for it")))
                 })
                 .collect();
             let joined = started.into_iter().map(|thread| match thread {
                 Ok(thread) => thread.join().unwrap_or(None),
                 Err(error) => {
-                    let message = format!("no thread could be had: {error}");
+                    let message = format!("no thread could be started: {error}");
                     lock(&failures).push(Error::device("a rank", message));
                     None
                 }
@@ -368,7 +369,7 @@ impl Group {
 
 /// Returns what `work` returns; an error if it panics.
 fn unpanicked<R>(rank: &Rank, work: impl Fn(&Rank) -> Result<R, Error>) -> Result<R, Error> {
-    // A panic leaves behind only what is the caller's, and the caller gets the error.
+    // After a panic only the caller's own values may be incomplete, and the caller gets the error.
     panic::catch_unwind(AssertUnwindSafe(|| work(rank)))
         .unwrap_or_else(|panic| Err(rank.error(format!("panicked: {}", words(&*panic)))))
 }

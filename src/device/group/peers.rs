@@ -29,22 +29,27 @@ pub(super) fn of_processes(
     let handle = mine.publish();
     let letter = match &handle {
         Ok(handle) => [&handle[..], host.as_bytes()].concat(),
-        // Shorter than a handle, so that the others know that there is none.
+        // Shorter than a handle: so the others see that this rank has no mailbox to open.
         Err(_) => Vec::new(),
     };
-    let letters = post.gather("telling where mailboxes are", letter, until)?;
+    let letters = post.gather("publishing mailboxes", letter, until)?;
     let open = |(rank, letter): (usize, &[u8])| {
         if rank == number {
             return mine.slice(..).map_err(|error| error.to_string());
         }
         let Some((handle, there)) = letter.split_first_chunk::<HANDLE_BYTES>() else {
-            return Err(format!("{} has none to tell", label(rank, size)));
+            return Err(format!(
+                "{} has no mailbox that other processes can open",
+                label(rank, size)
+            ));
         };
         if host.is_empty() || there != host.as_bytes() {
             return Err(format!("{} is not known to be on this host", label(rank, size)));
         }
         let opened = Buffer::of_process(mine.device(), *handle, mine.len());
-        opened.map_err(|error| format!("that of {} cannot be reached: {error}", label(rank, size)))
+        opened.map_err(|error| {
+            format!("the mailbox of {} cannot be opened: {error}", label(rank, size))
+        })
     };
     let letters = letters.iter().map(|letter| &**letter).enumerate();
     let outcome = match handle {
@@ -60,7 +65,7 @@ pub(super) fn of_processes(
         (Err(why), _) => Err(refused(why)),
         (_, Some((rank, why))) => {
             let why = String::from_utf8_lossy(why);
-            Err(refused(format!("{} says: {why}", label(rank, size))))
+            Err(refused(format!("{} reports: {why}", label(rank, size))))
         }
     }
 }

@@ -296,7 +296,7 @@ impl Rank {
             None => Ok(all),
             Some((rank, why)) => {
                 let why = String::from_utf8_lossy(why);
-                let what = format!("mailboxes, as {} says: {why}", label(rank, self.size));
+                let what = format!("mailboxes, as {} reports: {why}", label(rank, self.size));
                 Err(Error::Unsupported { engine: self.label(), what })
             }
         }

@@ -13,7 +13,7 @@ use super::Way;
 use crate::Error;
 use crate::device::Shape;
 
-/// How the sequences of a [`GroupRecurrence`](super::GroupRecurrence) are split over the ranks.
+/// The split of the sequences of a [`GroupRecurrence`](super::GroupRecurrence) over the ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Split {
     /// Whole sequences are dealt out, and ranks exchange nothing. Results have the same bits for

@@ -155,7 +155,8 @@ impl Way {
     /// group of each rank costs two messages. With mailboxes the last rank begins when the
     /// sequences that a device works on at a time have gone through the others: one sequence if
     /// there are few, and as many as there are blocks if there are many. For tails by mail a block
-    /// for each sequence looks for the tail before that, tile after tile, and here in vain.
+    /// for each sequence first looks for the tail, tile after tile. The estimate is for sequences
+    /// that have none.
     pub fn expected(
         self,
         shape: impl Into<Shape>,

@@ -12,10 +12,10 @@ use crate::kernels::program;
 /// The way in which exponentials are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Exponential {
-    /// By the instruction of the GPU (`ex2.approx`), with an error of two units in the last place.
+    /// The instruction of the GPU (`ex2.approx`), with an error of two units in the last place.
     /// The emulator has the bits of compute capability 9.0; those of other GPUs may differ.
     Fast,
-    /// By multiply-adds, so that every device gives the same bits. Slower.
+    /// Multiply-adds, which are slower and give the same bits on every device.
     Exact,
 }
 

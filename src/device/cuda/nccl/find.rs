@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use libloading::Library;
 use nvrtc::trust::{self, Above};
 
-use super::library::{failure, open};
 use crate::Error;
 
 /// The variable that names the library's file.
 const VARIABLE: &str = "LINREC_NCCL";
-/// What to do where the library is missing.
+/// The advice where the library is missing.
 pub(super) const WAY_OUT: &str = "install NCCL 2.14 or newer (`pip install nvidia-nccl-cu12`, or the system's \
                                   libnccl2), name its file in LINREC_NCCL, or let arrays go through the memory of the host (LINREC_NCCL=none, \
                                   `Group::through_host`)";
@@ -70,4 +69,20 @@ fn below(root: &Path) -> Vec<PathBuf> {
     files.retain(|file| root.is_absolute() && file.is_file());
     files.sort();
     files
+}
+
+/// Loads a library from its file, or by a name that the linker looks for.
+///
+/// # Safety
+///
+/// 1. The library found there is NCCL, which any program can load.
+/// 2. Nobody else can put another file there before this returns.
+unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
+    // SAFETY: as the caller promises.
+    unsafe { Library::new(file) }
+}
+
+/// Returns an error of NCCL's.
+pub(in crate::device::cuda) fn failure(message: impl Into<String>) -> Error {
+    Error::device("NCCL", message)
 }

@@ -1,43 +1,42 @@
 //! NCCL's library, and the table of its functions.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::path::Path;
 use std::sync::OnceLock;
 
 use libloading::Library;
 
-use super::find;
+use super::find::{self, failure};
 use crate::Error;
 use crate::device::cuda::sys::CUstream;
 
 /// `ncclComm_t`, a handle.
-pub(super) type Comm = *mut c_void;
+pub(in crate::device::cuda) type Comm = *mut c_void;
 /// `ncclDataType_t`: single bytes.
-pub(super) const BYTES: c_int = 0;
+pub(in crate::device::cuda) const BYTES: c_int = 0;
 
 /// The result of a call. Any integer is valid.
 #[repr(transparent)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Status(pub(super) c_int);
+pub(in crate::device::cuda) struct Status(pub(in crate::device::cuda) c_int);
 
 impl Status {
-    pub(super) const SUCCESS: Status = Status(0);
+    pub(in crate::device::cuda) const SUCCESS: Status = Status(0);
     /// The call goes on; its state has to be asked for again.
-    pub(super) const IN_PROGRESS: Status = Status(7);
+    pub(in crate::device::cuda) const IN_PROGRESS: Status = Status(7);
 }
 
 /// `ncclUniqueId`, by which the ranks of a communicator find each other.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct RawId(pub(super) [u8; ID_BYTES]);
+pub(in crate::device::cuda) struct RawId(pub(in crate::device::cuda) [u8; ID_BYTES]);
 
-pub(super) const ID_BYTES: usize = 128;
+pub(in crate::device::cuda) const ID_BYTES: usize = 128;
 
 /// `ncclConfig_t` of NCCL 2.14. Later versions have more fields behind it, and take them as unset
 /// if size and version are these.
 #[repr(C)]
-pub(super) struct Config {
+pub(in crate::device::cuda) struct Config {
     size: usize,
     magic: u32,
     version: u32,
@@ -48,7 +47,7 @@ pub(super) struct Config {
 
 impl Config {
     /// The mode in which no call waits.
-    pub(super) fn unblocking() -> Config {
+    pub(in crate::device::cuda) fn unblocking() -> Config {
         Config {
             size: size_of::<Config>(),
             magic: 0xcafe_beef,
@@ -64,22 +63,23 @@ const OLDEST: c_int = 21_400;
 
 /// NCCL's functions.
 #[derive(Debug)]
-pub(super) struct Functions {
+pub(in crate::device::cuda) struct Functions {
     version: unsafe extern "C" fn(*mut c_int) -> Status,
     words: unsafe extern "C" fn(Status) -> *const c_char,
-    pub(super) unique_id: unsafe extern "C" fn(*mut RawId) -> Status,
-    pub(super) init: unsafe extern "C" fn(*mut Comm, c_int, RawId, c_int, *mut Config) -> Status,
-    pub(super) state: unsafe extern "C" fn(Comm, *mut Status) -> Status,
-    pub(super) finalize: unsafe extern "C" fn(Comm) -> Status,
-    pub(super) destroy: unsafe extern "C" fn(Comm) -> Status,
-    pub(super) abort: unsafe extern "C" fn(Comm) -> Status,
-    pub(super) all_gather:
+    pub(in crate::device::cuda) unique_id: unsafe extern "C" fn(*mut RawId) -> Status,
+    pub(in crate::device::cuda) init:
+        unsafe extern "C" fn(*mut Comm, c_int, RawId, c_int, *mut Config) -> Status,
+    pub(in crate::device::cuda) state: unsafe extern "C" fn(Comm, *mut Status) -> Status,
+    pub(in crate::device::cuda) finalize: unsafe extern "C" fn(Comm) -> Status,
+    pub(in crate::device::cuda) destroy: unsafe extern "C" fn(Comm) -> Status,
+    pub(in crate::device::cuda) abort: unsafe extern "C" fn(Comm) -> Status,
+    pub(in crate::device::cuda) all_gather:
         unsafe extern "C" fn(*const c_void, *mut c_void, usize, c_int, Comm, CUstream) -> Status,
-    pub(super) send:
+    pub(in crate::device::cuda) send:
         unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Comm, CUstream) -> Status,
-    pub(super) receive:
+    pub(in crate::device::cuda) receive:
         unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, Comm, CUstream) -> Status,
-    pub(super) broadcast: unsafe extern "C" fn(
+    pub(in crate::device::cuda) broadcast: unsafe extern "C" fn(
         *const c_void,
         *mut c_void,
         usize,
@@ -95,7 +95,7 @@ pub(super) struct Functions {
 /// # Errors
 ///
 /// If the library is missing or too old, with the way out.
-pub(super) fn functions() -> Result<&'static Functions, Error> {
+pub(in crate::device::cuda) fn functions() -> Result<&'static Functions, Error> {
     static LOADED: OnceLock<Result<(Functions, Library), Error>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| {
         let library = find::library()?;
@@ -156,7 +156,7 @@ impl Functions {
     }
 
     /// Returns NCCL's words for a code.
-    pub(super) fn words(&self, status: Status) -> String {
+    pub(in crate::device::cuda) fn words(&self, status: Status) -> String {
         // SAFETY: the function takes any number, and returns null or a constant string.
         let words = unsafe {
             let words = (self.words)(status);
@@ -165,19 +165,4 @@ impl Functions {
         let words = words.unwrap_or_else(|| String::from("it has no words for it"));
         format!("{words} (code {})", status.0)
     }
-}
-
-/// Loads a library from its file, or by a name that the linker looks for.
-///
-/// # Safety
-///
-/// 1. The library found there is NCCL, which any program can load.
-/// 2. Nobody else can put another file there before this returns.
-pub(super) unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
-    // SAFETY: as the caller promises.
-    unsafe { Library::new(file) }
-}
-
-pub(super) fn failure(message: impl Into<String>) -> Error {
-    Error::device("NCCL", message)
 }

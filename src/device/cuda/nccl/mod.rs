@@ -7,9 +7,8 @@
 //! the clock: when the time is over, the communicator is aborted, which ends what is under way on
 //! the GPU.
 
-mod communicator;
 mod find;
 mod library;
 
-pub(super) use communicator::{GpuCommunicator, new_id};
-pub(super) use find::is_declined;
+pub(super) use find::{failure, is_declined};
+pub(super) use library::{BYTES, Comm, Config, Functions, ID_BYTES, RawId, Status, functions};

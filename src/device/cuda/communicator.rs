@@ -14,23 +14,23 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::library::{self, BYTES, Comm, Config, Functions, ID_BYTES, RawId, Status, failure};
+use super::handles::RawEvent;
+use super::memory::GpuMemory;
+use super::nccl::{self, BYTES, Comm, Config, Functions, ID_BYTES, RawId, Status, failure};
+use super::sys::CUstream;
+use super::{Gpu, error};
 use crate::Error;
 use crate::device::backend::{Communicator, Piece, Transfer};
-use crate::device::cuda::handles::RawEvent;
-use crate::device::cuda::memory::GpuMemory;
-use crate::device::cuda::sys::CUstream;
-use crate::device::cuda::{Gpu, error};
 use crate::device::lock::lock;
 
-/// How long taking a communicator down may take before it is aborted.
+/// The time in which a communicator must be taken down before it is aborted.
 const FAREWELL: Duration = Duration::from_secs(10);
-/// How long to spin while waiting; from then on there are pauses.
+/// The time to spin while waiting. Later looks have pauses between them.
 const SPIN: Duration = Duration::from_millis(2);
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// One rank's side of a communicator, on a GPU.
-pub(in crate::device::cuda) struct GpuCommunicator {
+pub(super) struct GpuCommunicator {
     gpu: Arc<Gpu>,
     functions: &'static Functions,
     state: Mutex<State>,
@@ -67,8 +67,8 @@ impl State {
 /// # Errors
 ///
 /// If NCCL is missing, or fails.
-pub(in crate::device::cuda) fn new_id() -> Result<Vec<u8>, Error> {
-    let functions = library::functions()?;
+pub(super) fn new_id() -> Result<Vec<u8>, Error> {
+    let functions = nccl::functions()?;
     let mut id = RawId([0; ID_BYTES]);
     // SAFETY: `id` may be written.
     let status = unsafe { (functions.unique_id)(&mut id) };
@@ -96,7 +96,7 @@ impl GpuCommunicator {
     /// # Errors
     ///
     /// If they do not all come before `until`, or NCCL fails.
-    pub(in crate::device::cuda) fn new(
+    pub(super) fn new(
         gpu: Arc<Gpu>,
         id: &[u8],
         rank: usize,
@@ -104,8 +104,10 @@ impl GpuCommunicator {
         is_off: &dyn Fn() -> Option<String>,
         until: Instant,
     ) -> Result<GpuCommunicator, Error> {
-        let id = id.try_into().map_err(|_| failure("what rank 0 told is no id of NCCL's"))?;
-        let functions = library::functions()?;
+        let id = id
+            .try_into()
+            .map_err(|_| failure("the id that rank 0 sent has another length than NCCL's"))?;
+        let functions = nccl::functions()?;
         let (rank, size) = (number(rank)?, number(size)?);
         let mut config = Config::unblocking();
         let place: &AtomicPtr<_> = Box::leak(Box::new(AtomicPtr::new(ptr::null_mut())));
