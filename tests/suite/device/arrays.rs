@@ -5,7 +5,7 @@ use linrec::Error;
 use linrec::device::{Buffer, Device};
 use num_complex::Complex;
 
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 fn there_and_back<T>(device: &Device, values: &[T]) -> Result<(), Error>
 where
@@ -25,7 +25,7 @@ where
 }
 
 #[test]
-fn values_come_back_as_they_went() {
+fn downloads_return_the_uploaded_values() {
     on_every_device(|device| {
         there_and_back(device, &[1.5_f32, -0.0, f32::INFINITY])?;
         there_and_back(device, &[1e-300_f64, 2.0])?;
@@ -40,7 +40,7 @@ fn values_come_back_as_they_went() {
 }
 
 #[test]
-fn poison_is_no_number_in_any_format() {
+fn poison_is_nan_in_every_format() {
     on_every_device(|device| {
         let mut buffer: Buffer<f32> = device.allocate(1001)?;
         buffer.poison()?;
@@ -73,7 +73,10 @@ fn a_slice_is_a_handle_to_the_same_memory() {
         assert_eq!(inner.download()?, [0xFFFF; 2], "a slice keeps the memory");
         assert!(middle.slice(4..)?.is_empty());
         for (start, end) in [(0, 5), (3, 2), (5, 5), (0, usize::MAX)] {
-            says(middle.slice(start..end), &["shape mismatch in slice: buffer [4], range ["]);
+            assert_error(
+                middle.slice(start..end),
+                &["shape mismatch in slice: buffer [4], range ["],
+            );
         }
         Ok(())
     });
@@ -84,7 +87,7 @@ fn an_upload_of_another_length_is_refused() {
     on_every_device(|device| {
         let mut buffer = device.allocate::<f32>(3)?;
         let said = "shape mismatch in upload: buffer [3], values [4]";
-        says(buffer.upload(&[0.0; 4]), &[said]);
+        assert_error(buffer.upload(&[0.0; 4]), &[said]);
         Ok(())
     });
 }
@@ -95,9 +98,9 @@ fn too_much_memory_is_refused_with_what_is_free() {
         let (_, total) = device.memory()?;
         let len = total as usize;
         let asked = format!("out of memory: asked for {} bytes", 4 * len);
-        says(device.allocate::<f32>(len), &[device.label(), &asked, "free"]);
-        says(device.allocate::<f64>(usize::MAX), &["no memory holds `f64["]);
-        says(device.allocate::<u8>(usize::MAX), &["out of memory", "free"]);
+        assert_error(device.allocate::<f32>(len), &[device.label(), &asked, "free"]);
+        assert_error(device.allocate::<f64>(usize::MAX), &["no memory holds `f64["]);
+        assert_error(device.allocate::<u8>(usize::MAX), &["out of memory", "free"]);
         // The device still works.
         assert_eq!(device.upload(&[1_u8])?.download()?, [1]);
         Ok(())
@@ -105,7 +108,7 @@ fn too_much_memory_is_refused_with_what_is_free() {
 }
 
 #[test]
-fn memory_is_given_back() {
+fn dropped_buffers_free_their_memory() {
     on_every_device(|device| {
         let (free, _) = device.memory()?;
         let len = (free / 4) as usize;
@@ -117,7 +120,7 @@ fn memory_is_given_back() {
 }
 
 #[test]
-fn buffers_go_from_thread_to_thread() {
+fn buffers_can_move_between_threads() {
     on_every_device(|device| {
         let buffer = device.upload(&[7_u32; 1000])?;
         std::thread::scope(|scope| {

@@ -2,7 +2,8 @@
 //!
 //! For every shape, and wherever the arrays begin, its results have the bits of the kernel that it
 //! reports. Shapes are chosen around the limits at which the choice changes: whole vectors, none,
-//! few rows, many rows, and lengths whose fastest kernel is not shipped.
+//! few rows, many rows, and lengths whose fastest kernel is not shipped. Two tests compare a
+//! machine without a compiler, where a shipped kernel runs instead, with a machine that has one.
 
 use approx::assert_abs_diff_eq;
 use std::process::Command;
@@ -17,7 +18,7 @@ use linrec::{Direction, Element, Engine, Error, Options};
 use ndarray::{Array2, array};
 use num_complex::Complex;
 
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Reverse];
 
@@ -47,7 +48,7 @@ fn short_rows_share_a_warp_and_long_ones_get_a_block() {
 }
 
 #[test]
-fn whole_rows_are_told_from_others() {
+fn rows_of_whole_vectors_are_recognised() {
     on_every_device(|device| {
         let auto = Recurrence::<f32>::new(device, Choice::FastestShipped)?;
         let mut in_vectors = 0;
@@ -197,7 +198,7 @@ fn the_bits_of_the_chosen_kernel_in_16_bits() {
 }
 
 #[test]
-fn nothing_is_computed_for_nothing() {
+fn empty_shapes_launch_nothing() {
     on_every_device(|device| {
         let auto = Recurrence::<f64>::new(device, Choice::Fastest)?;
         let none = device.allocate(0)?;
@@ -239,7 +240,7 @@ fn nothing_is_computed_for_nothing() {
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused_before_anything_is_loaded() {
+fn mismatched_arrays_are_refused_before_kernels_are_loaded() {
     on_every_device(|device| {
         let auto = Recurrence::<f32>::new(device, Choice::Fastest)?;
         let (six, five) = (device.upload(&[0.0; 6])?, device.upload(&[0.0; 5])?);
@@ -247,9 +248,15 @@ fn what_does_not_fit_together_is_refused_before_anything_is_loaded() {
         let mut run = |x, c, shape: (usize, usize)| {
             auto.forward_into(x, c, &mut outputs, shape, ForwardOptions::default())
         };
-        says(run(&five, &six, (2, 3)), &["mismatch in forward_into: shape [2, 3], inputs [5]"]);
-        says(run(&six, &five, (2, 3)), &["mismatch in forward_into: shape [2, 3], coeffs [5]"]);
-        says(run(&six, &six, (usize::MAX, 3)), &["shape mismatch in forward_into"]);
+        assert_error(
+            run(&five, &six, (2, 3)),
+            &["mismatch in forward_into: shape [2, 3], inputs [5]"],
+        );
+        assert_error(
+            run(&six, &five, (2, 3)),
+            &["mismatch in forward_into: shape [2, 3], coeffs [5]"],
+        );
+        assert_error(run(&six, &six, (usize::MAX, 3)), &["shape mismatch in forward_into"]);
         Ok(())
     });
 }
@@ -272,8 +279,8 @@ fn to_be_compiled() -> Option<usize> {
 }
 
 #[test]
-fn without_a_compiler_a_shipped_kernel_takes_the_place() {
-    const NAME: &str = "device::auto::without_a_compiler_a_shipped_kernel_takes_the_place";
+fn without_a_compiler_a_shipped_kernel_runs_instead() {
+    const NAME: &str = "device::auto::without_a_compiler_a_shipped_kernel_runs_instead";
     const NOWHERE: &str = "no-such-folder";
     if std::env::var_os("LINREC_NVRTC").is_none_or(|value| value != NOWHERE) {
         // The same in a program that finds no compiler.
@@ -305,7 +312,7 @@ fn without_a_compiler_a_shipped_kernel_takes_the_place() {
             let refused = auto.refused();
             assert_eq!(refused.len(), 1);
             assert_eq!(refused[0].0, best(seq_len, false));
-            says(Err::<(), _>(refused[0].1.clone()), &["NVRTC", NOWHERE]);
+            assert_error(Err::<(), _>(refused[0].1.clone()), &["NVRTC", NOWHERE]);
         }
         Ok(())
     });
@@ -348,9 +355,9 @@ fn a_choice_is_written_and_read() {
 }
 
 #[test]
-fn the_fastest_has_no_function_of_its_own() {
+fn the_fastest_choice_has_no_single_function() {
     let auto = Recurrence::<f32>::new(&Device::simt(), Choice::Fastest).unwrap();
-    says(auto.function(Pass::Forward, Direction::Forward), &["auto", "name a kernel"]);
+    assert_error(auto.function(Pass::Forward, Direction::Forward), &["auto", "name a kernel"]);
     let named = Recurrence::<f32>::new(&Device::simt(), KernelChoice::default()).unwrap();
     assert_eq!(named.choice(), Choice::Kernel(KernelChoice::default()));
     assert_eq!(named.kernel(Pass::Backward, (3, 5), false), Ok(KernelChoice::default()));

@@ -6,7 +6,7 @@ use linrec::Error;
 use linrec::device::{Buffer, Device, Function};
 use linrec::simt::{Report, ReportKind};
 
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 /// A kernel that loops as long as its first value is 0.
 const WAIT: &str = "
@@ -37,7 +37,7 @@ fn report<T>(result: Result<T, Error>) -> Report {
 }
 
 #[test]
-fn launches_that_would_not_end() {
+fn endless_launches_are_stopped() {
     let device = Device::simt();
     let (function, values) = wait(&device).unwrap();
     let stream = device.stream();
@@ -77,7 +77,7 @@ fn launches_within_their_bounds() {
 }
 
 #[test]
-fn replays_are_bounded_as_what_was_recorded() {
+fn replays_keep_the_bounds_of_the_recording() {
     let device = Device::simt();
     let (function, mut values) = wait(&device).unwrap();
     let time = Duration::from_millis(20);
@@ -95,7 +95,7 @@ fn replays_are_bounded_as_what_was_recorded() {
 }
 
 #[test]
-fn bounds_are_the_emulators() {
+fn only_the_emulator_takes_bounds() {
     on_every_device(|device| {
         if device.is_simt() {
             return Ok(());
@@ -105,7 +105,7 @@ fn bounds_are_the_emulators() {
         for launch in
             [launch().instructions(1), launch().host_bytes(1), launch().deadline(Duration::ZERO)]
         {
-            says(launch.run(&device.stream()), &["only the emulator bounds a launch"]);
+            assert_error(launch.run(&device.stream()), &["only the emulator bounds a launch"]);
         }
         Ok(())
     });

@@ -5,7 +5,7 @@ use linrec::device::{Buffer, Device, Function, Launch};
 use linrec::simt::{ReportKind, Trace};
 
 use super::programs::{NEXT_BLOCK, SCALE};
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 /// A grid whose blocks read what the next block wrote.
 struct Ring {
@@ -74,7 +74,7 @@ fn blocks_may_wait_for_each_other() {
 }
 
 #[test]
-fn a_replayed_launch_is_as_cooperative_as_what_was_recorded() {
+fn replays_of_cooperative_launches_are_cooperative() {
     on_every_device(|device| {
         let function = device.module(NEXT_BLOCK)?.function("next_block")?;
         let most = function.resident_blocks(64, 50 << 10)?;
@@ -108,10 +108,10 @@ fn more_blocks_than_fit_are_refused_with_both_numbers() {
         ];
         let parts = parts.each_ref().map(String::as_str);
         let launch = ring.launch(33, 1).shared(1000).cooperative();
-        says(launch.run(&device.stream()), &parts);
+        assert_error(launch.run(&device.stream()), &parts);
         let recorded = device
             .record(|stream| ring.launch(33, 1).shared(1000).cooperative().run(stream).map(drop));
-        says(recorded, &parts);
+        assert_error(recorded, &parts);
         assert_eq!(ring.arrived.download()?, [0], "nothing ran");
 
         // The product of the limits of the axes passes 32 bits, and the blocks are still counted.
@@ -120,13 +120,13 @@ fn more_blocks_than_fit_are_refused_with_both_numbers() {
         let launch = function.launch((1 << 30, 1 << 15, 1 << 15), (2, 4, 8));
         let launch = launch.arg(&mut values).arg(2.0_f32).arg(1_u32).cooperative();
         let blocks = format!("has {} blocks", 1_u64 << 60);
-        says(launch.run(&device.stream()), &[&blocks, "of 64 threads"]);
+        assert_error(launch.run(&device.stream()), &[&blocks, "of 64 threads"]);
         Ok(())
     });
 }
 
 #[test]
-fn what_no_launch_can_have_is_an_error() {
+fn impossible_launches_are_errors() {
     on_every_device(|device| {
         let function = device.module(NEXT_BLOCK)?.function("next_block")?;
         let asking = "asking how many blocks of `next_block` fit at once: ";
@@ -136,7 +136,10 @@ fn what_no_launch_can_have_is_an_error() {
             (32, 1 << 20, "1048576 bytes of shared memory beside the kernel's own 0 are too many"),
             (32, u32::MAX, "are too many; a block has"),
         ] {
-            says(function.resident_blocks(threads, shared), &[device.label(), asking, said]);
+            assert_error(
+                function.resident_blocks(threads, shared),
+                &[device.label(), asking, said],
+            );
         }
         Ok(())
     });
@@ -160,7 +163,7 @@ fn the_emulator_takes_any_number_of_blocks() {
 
 /// A block waits for blocks that never come, because they are run later or not at all.
 #[test]
-fn the_emulator_reports_blocks_that_wait_in_vain() {
+fn the_emulator_reports_blocks_that_make_no_progress() {
     let device = Device::simt();
     let kind =
         |launch: Launch| match on_one_thread(|| launch.instructions(1 << 20).run(&device.stream()))
@@ -189,7 +192,7 @@ fn zeros_are_zero() {
         launch.run(&device.stream())?;
         assert_eq!(values.download()?, [0.0; 32], "a kernel reads them");
         device.record(|_| {
-            says(device.zeros::<f32>(1), &["filling a buffer", "are being recorded"]);
+            assert_error(device.zeros::<f32>(1), &["filling a buffer", "are being recorded"]);
             Ok(())
         })?;
         Ok(())
@@ -198,7 +201,7 @@ fn zeros_are_zero() {
 
 /// A kernel that traps, as after finding an error; on a GPU it ends the use of the device.
 #[test]
-fn the_emulator_says_where_a_kernel_trapped() {
+fn the_emulator_reports_the_line_of_a_trap() {
     const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry halt()\n{\n.reg .pred \
                        %p1; .reg .b32 %r<3>;\nmov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;\nmad.lo.u32 %r1, %r1, \
                        64, %r2;\nsetp.eq.u32 %p1, %r1, 101;\n@%p1 trap;\nret;\n}";
@@ -206,7 +209,7 @@ fn the_emulator_says_where_a_kernel_trapped() {
     let function = device.module(PTX).unwrap().function("halt").unwrap();
     for launch in [function.launch(3, 64), function.launch(3, 64).cooperative()] {
         let found = launch.run(&device.stream());
-        says(found, &["halt at PTX line 10, block 1, warp 1, lane 5: ", "executes trap"]);
+        assert_error(found, &["halt at PTX line 10, block 1, warp 1, lane 5: ", "executes trap"]);
     }
 }
 

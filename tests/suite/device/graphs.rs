@@ -2,7 +2,8 @@
 //!
 //! A replay gives the bits of the launches, keeps everything that it needs, and keeps its order
 //! with other work on the same buffers. Everything that a graph does not repeat is refused inside
-//! of a recording. The numbers in the arrays are such that an element from a wrong place shows.
+//! of a recording. The numbers in the arrays are such that an element from a wrong place shows. The
+//! calls of a driver that fail are in `driver`.
 
 use linrec::Error;
 use linrec::device::{
@@ -11,7 +12,7 @@ use linrec::device::{
 };
 
 use super::programs::SCALE;
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 const LEN: usize = 1 << 16;
 
@@ -127,7 +128,7 @@ fn replays_over_changed_inputs_give_the_bits_of_plain_calls() {
 }
 
 #[test]
-fn a_recorded_launch_says_its_kernel_and_a_replay_what_was_counted() {
+fn recorded_launches_have_a_kernel_and_replays_have_counters() {
     on_every_device(|device| {
         let function = scale(device)?;
         let mut values = device.upload(&vec![1.0; LEN])?;
@@ -220,7 +221,7 @@ fn replays_keep_the_order_of_work_on_their_buffers() {
 }
 
 #[test]
-fn what_a_graph_does_not_repeat_is_an_error_that_says_so() {
+fn operations_that_graphs_cannot_repeat_are_errors() {
     on_every_device(|device| {
         let function = scale(device)?;
         let (event, before) = (device.event()?, device.event()?);
@@ -230,26 +231,29 @@ fn what_a_graph_does_not_repeat_is_an_error_that_says_so() {
         assert!(nothing.is_empty());
         let why = "not while launches are being recorded";
         let graph = device.record(|stream| {
-            says(values.upload(&[2.0]), &["uploading: ", why, "before the recording"]);
-            says(device.upload(&[2.0]), &["uploading", why]);
-            says(values.download(), &["downloading: ", why]);
-            says(values.zero(), &["filling a buffer: ", why]);
-            says(values.poison(), &["filling a buffer", why]);
-            says(device.synchronize(), &["waiting for the device: ", why]);
-            says(device.stream().synchronize(), &["waiting for a stream: ", why]);
-            says(before.record(&device.stream()), &["recording an event: ", why]);
-            says(device.stream().wait(&before), &["waiting for an event: ", why]);
-            says(before.elapsed_ms(&before), &["timing: ", why]);
-            says(nothing.replay(&device.stream()), &["replaying a graph: ", why]);
-            says(device.record(|_| Ok(())), &["recording: ", why]);
+            assert_error(values.upload(&[2.0]), &["uploading: ", why, "before the recording"]);
+            assert_error(device.upload(&[2.0]), &["uploading", why]);
+            assert_error(values.download(), &["downloading: ", why]);
+            assert_error(values.zero(), &["filling a buffer: ", why]);
+            assert_error(values.poison(), &["filling a buffer", why]);
+            assert_error(device.synchronize(), &["waiting for the device: ", why]);
+            assert_error(device.stream().synchronize(), &["waiting for a stream: ", why]);
+            assert_error(before.record(&device.stream()), &["recording an event: ", why]);
+            assert_error(device.stream().wait(&before), &["waiting for an event: ", why]);
+            assert_error(before.elapsed_ms(&before), &["timing: ", why]);
+            assert_error(nothing.replay(&device.stream()), &["replaying a graph: ", why]);
+            assert_error(device.record(|_| Ok(())), &["recording: ", why]);
             let other = double(&function, &device.stream(), &mut values);
-            says(other, &["launching `scale`", "on another stream", "`Device::record` passes in"]);
+            assert_error(
+                other,
+                &["launching `scale`", "on another stream", "`Device::record` passes in"],
+            );
 
             let only = "takes launches and nothing else";
-            says(stream.synchronize(), &["waiting for a stream", only]);
-            says(event.record(stream), &["recording an event", only]);
-            says(stream.wait(&before), &["waiting for an event", only]);
-            says(nothing.replay(stream), &["replaying a graph", only]);
+            assert_error(stream.synchronize(), &["waiting for a stream", only]);
+            assert_error(event.record(stream), &["recording an event", only]);
+            assert_error(stream.wait(&before), &["waiting for an event", only]);
+            assert_error(nothing.replay(stream), &["replaying a graph", only]);
             double(&function, stream, &mut values).map(drop)
         })?;
         // The refused operations have left nothing behind.
@@ -262,7 +266,7 @@ fn what_a_graph_does_not_repeat_is_an_error_that_says_so() {
 }
 
 #[test]
-fn a_recording_that_fails_is_over() {
+fn a_failed_recording_ends() {
     on_every_device(|device| {
         let function = scale(device)?;
         let mut values = device.upload(&[1.0_f32, 2.0])?;
@@ -273,10 +277,13 @@ fn a_recording_that_fails_is_over() {
             // Found when it is recorded, and not when it is replayed.
             function.launch(1, 32).arg(&mut values).arg(2.0_f32).run(stream).map(drop)
         });
-        says(failed, &["launching `scale`", "2 arguments were given, and the kernel takes 3"]);
+        assert_error(
+            failed,
+            &["launching `scale`", "2 arguments were given, and the kernel takes 3"],
+        );
         let kept = kept.unwrap();
-        says(double(&function, &kept, &mut values), &["`scale`: the recording", "is over"]);
-        says(kept.synchronize(), &["takes launches and nothing else"]);
+        assert_error(double(&function, &kept, &mut values), &["`scale`: the recording", "is over"]);
+        assert_error(kept.synchronize(), &["takes launches and nothing else"]);
 
         let panicked = std::panic::catch_unwind(|| device.record(|_| panic!("on purpose")));
         assert!(panicked.is_err());
@@ -298,7 +305,7 @@ fn a_mistake_of_a_kernel_shows_when_it_is_replayed() {
         function.launch(1, 64).arg(&mut one).arg(2.0_f32).arg(33_u32).run(stream)?;
         double(&function, stream, &mut three).map(drop)
     });
-    says(graph.unwrap().replay(&device.stream()), &["scale", "past the end of buffer"]);
+    assert_error(graph.unwrap().replay(&device.stream()), &["scale", "past the end of buffer"]);
     assert_eq!(three.download().unwrap(), [1.0; 32], "what follows has not run");
 }
 
@@ -312,15 +319,18 @@ fn traces_and_other_devices() {
             let launch = function.launch(1, 32).arg(&mut values).arg(2.0_f32).arg(2_u32);
             launch.traced(&mut trace).run(stream).map(drop)
         });
-        says(traced, &["launching `scale`", "trace"]);
+        assert_error(traced, &["launching `scale`", "trace"]);
         for other in linrec::device::under_test() {
             if other != *device {
                 let there = format!("is on {}", other.label());
                 let graph =
                     device.record(|stream| double(&function, stream, &mut values).map(drop))?;
-                says(graph.replay(&other.stream()), &["replaying a graph: the stream", &there]);
+                assert_error(
+                    graph.replay(&other.stream()),
+                    &["replaying a graph: the stream", &there],
+                );
                 let mixed = other.record(|stream| double(&function, stream, &mut values).map(drop));
-                says(mixed, &["launching `scale`", "the stream", &there]);
+                assert_error(mixed, &["launching `scale`", "the stream", &there]);
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use linrec::simt::{ReportKind, Trace};
 use num_complex::Complex;
 
 use super::programs::{ECHO, SCALE, THROUGH_SHARED};
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 fn scale(device: &Device) -> Result<Function, Error> {
     device.module(SCALE)?.function("scale")
@@ -86,18 +86,24 @@ fn arguments_are_checked() {
         let (stream, mut values) = (device.stream(), device.upload(&[1.0_f32; 4])?);
         let launching = "launching `scale`: ";
         let few = function.launch(1, 4).arg(&mut values).arg(1.0_f32).run(&stream);
-        says(few, &[device.label(), launching, "2 arguments were given, and the kernel takes 3"]);
+        assert_error(
+            few,
+            &[device.label(), launching, "2 arguments were given, and the kernel takes 3"],
+        );
         let wide = function.launch(1, 4).arg(&mut values).arg(1.0_f64).arg(4_u32).run(&stream);
-        says(wide, &[launching, "argument 2 is a number of 8 bytes, and the kernel takes 4 there"]);
+        assert_error(
+            wide,
+            &[launching, "argument 2 is a number of 8 bytes, and the kernel takes 4 there"],
+        );
         let swapped = function.launch(1, 4).arg(&values).arg(&values).arg(4_u32);
-        says(swapped.run(&stream), &["argument 2 is a buffer of 8 bytes"]);
+        assert_error(swapped.run(&stream), &["argument 2 is a buffer of 8 bytes"]);
         for other in linrec::device::under_test() {
             if other != *device {
                 let mut values = other.upload(&[1.0_f32])?;
                 let launch = function.launch(1, 1).arg(&mut values).arg(1.0_f32).arg(1_u32);
                 let there = format!("argument 1 is on {}; keep all on one device", other.label());
-                says(launch.run(&stream), &[launching, &there]);
-                says(function.launch(1, 1).run(&other.stream()), &["the stream is on"]);
+                assert_error(launch.run(&stream), &[launching, &there]);
+                assert_error(function.launch(1, 1).run(&other.stream()), &["the stream is on"]);
             }
         }
         assert_eq!(values.download()?, [1.0; 4], "nothing ran");
@@ -112,7 +118,7 @@ fn extents_are_checked() {
         let mut values = device.upload(&[1.0_f32; 4])?;
         let mut refused = |grid: [u32; 3], block: [u32; 3], shared, parts: &[&str]| {
             let launch = function.launch(grid, block).shared(shared).arg(&mut values);
-            says(launch.arg(1.0_f32).arg(4_u32).run(&stream), parts);
+            assert_error(launch.arg(1.0_f32).arg(4_u32).run(&stream), parts);
         };
         refused([0, 1, 1], [1, 1, 1], 0, &["is empty", "launch at least one"]);
         refused([1, 1, 1], [32, 0, 1], 0, &["is empty"]);
@@ -134,7 +140,7 @@ fn extents_are_checked() {
 }
 
 #[test]
-fn blocks_and_traces_are_the_emulators() {
+fn only_the_emulator_takes_blocks_and_traces() {
     on_every_device(|device| {
         let (function, stream) = (scale(device)?, device.stream());
         let mut values = device.upload(&[1.0_f32; 96])?;
@@ -149,11 +155,17 @@ fn blocks_and_traces_are_the_emulators() {
             launch.traced(&mut trace).run(&stream)?;
             assert!(!trace.events.is_empty());
             let launch = function.launch(3, 32).arg(&mut values).arg(2.0_f32).arg(96_u32);
-            says(launch.blocks(2..4).run(&stream), &["blocks 2..4 are not in the grid's 0..3"]);
+            assert_error(
+                launch.blocks(2..4).run(&stream),
+                &["blocks 2..4 are not in the grid's 0..3"],
+            );
         } else {
-            says(some, &["only the emulator runs some blocks of a grid"]);
+            assert_error(some, &["only the emulator runs some blocks of a grid"]);
             let launch = function.launch(3, 32).arg(&mut values).arg(2.0_f32).arg(96_u32);
-            says(launch.traced(&mut trace).run(&stream), &["only the emulator traces a launch"]);
+            assert_error(
+                launch.traced(&mut trace).run(&stream),
+                &["only the emulator traces a launch"],
+            );
             assert_eq!(values.download()?, [1.0; 96]);
         }
         Ok(())

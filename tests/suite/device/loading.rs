@@ -3,10 +3,10 @@
 use linrec::device::{Device, driver};
 
 use super::programs::{ECHO, SCALE, THROUGH_SHARED};
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 #[test]
-fn the_emulator_is_always_there_and_there_is_one() {
+fn every_program_has_one_emulator() {
     let device = Device::simt();
     assert_eq!((device.name(), device.label(), device.is_simt()), ("emulator", "simt", true));
     assert_eq!(device, Device::simt());
@@ -19,16 +19,16 @@ fn a_missing_gpu_is_explained() {
     let devices = match driver() {
         Ok(driver) => driver.devices,
         Err(error) => {
-            says(Device::cuda(0), &[&error.to_string()]);
+            assert_error(Device::cuda(0), &[&error.to_string()]);
             return;
         }
     };
-    says(Device::cuda(devices), &[&format!("cuda:{devices}: there is no such device")]);
-    says(Device::cuda(usize::MAX), &["there is no such device"]);
+    assert_error(Device::cuda(devices), &[&format!("cuda:{devices}: there is no such device")]);
+    assert_error(Device::cuda(usize::MAX), &["there is no such device"]);
 }
 
 #[test]
-fn devices_say_what_they_are_like() {
+fn devices_have_names_and_attributes() {
     on_every_device(|device| {
         let attributes = device.attributes();
         assert_eq!(attributes.warp_size, 32);
@@ -57,8 +57,8 @@ fn a_module_has_kernels_with_parameters() {
         assert_eq!(echo.occupancy(128, 64 << 10)?.is_none(), device.is_simt());
         assert_eq!(module.functions().count(), 1);
         let said = "the module has no kernel `scale`; its kernels: `echo`";
-        says(module.function("scale"), &[device.label(), said]);
-        says(module.function("e\0cho"), &["the module has no kernel"]);
+        assert_error(module.function("scale"), &[device.label(), said]);
+        assert_error(module.function("e\0cho"), &["the module has no kernel"]);
         device.module(THROUGH_SHARED)?.function("through_shared")?;
         Ok(())
     });
@@ -72,20 +72,23 @@ fn a_kernel_that_is_not_emulated_leaves_the_others() {
     let module = device.module(&both).unwrap();
     assert!(module.function("other").is_ok());
     assert_eq!(module.functions().count(), 1);
-    says(module.function("scale"), &["the kernel `scale` is not emulated: PTX line", "made_up"]);
+    assert_error(
+        module.function("scale"),
+        &["the kernel `scale` is not emulated: PTX line", "made_up"],
+    );
 }
 
 #[test]
-fn what_is_no_ptx_is_refused() {
+fn text_that_is_not_ptx_is_refused() {
     on_every_device(|device| {
-        says(device.module("no PTX at all"), &[device.label(), "loading PTX"]);
+        assert_error(device.module("no PTX at all"), &[device.label(), "loading PTX"]);
         let cut = &SCALE[..SCALE.len() / 2];
-        says(device.module(cut), &["loading PTX"]);
+        assert_error(device.module(cut), &["loading PTX"]);
         let unknown = SCALE.replace("mul.rn.f32", "mul.made_up.f32");
-        says(device.module(&unknown), &["loading PTX", "made_up"]);
+        assert_error(device.module(&unknown), &["loading PTX", "made_up"]);
         let newer = SCALE.replace(".version 8.0", ".version 99.9");
-        says(device.module(&newer), &["loading PTX", "99.9"]);
-        says(device.module(&SCALE.replace("ret;", "ret;\0")), &["loading PTX"]);
+        assert_error(device.module(&newer), &["loading PTX", "99.9"]);
+        assert_error(device.module(&SCALE.replace("ret;", "ret;\0")), &["loading PTX"]);
         Ok(())
     });
 }
@@ -99,7 +102,7 @@ fn a_kernel_that_waits_for_its_own_device_is_refused() {
         .visible .entry waits() {\n.reg .b32 %r<2>;\n{\n.param .b32 result;\n\
         call.uni (result), cudaDeviceSynchronize, ();\nld.param.b32 %r1, [result];\n}\nret;\n}";
     on_every_device(|device| {
-        says(device.module(ptx), &[device.label(), "loading PTX"]);
+        assert_error(device.module(ptx), &[device.label(), "loading PTX"]);
         Ok(())
     });
 }

@@ -9,7 +9,7 @@ use linrec::{Direction, Element, Engine, Error, Options};
 use ndarray::{Array2, ArrayView2};
 use num_complex::Complex;
 
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 use crate::exponential::Twin;
 
 const SHAPE: (usize, usize) = (5, 131);
@@ -76,7 +76,7 @@ fn same_as_plain<T: Element + Twin + Storage<Accum = T>>(device: &Device) -> Res
 }
 
 #[test]
-fn they_give_the_bits_of_the_coefficients() {
+fn logarithms_give_the_bits_of_coefficients() {
     on_every_device(|device| {
         same_as_plain::<f32>(device)?;
         same_as_plain::<f64>(device)?;
@@ -188,7 +188,7 @@ fn calls_of_one_recurrence_do_not_disturb_each_other() {
 }
 
 #[test]
-fn what_was_counted_is_all_that_ran() {
+fn counters_cover_every_kernel_that_ran() {
     let device = Device::simt();
     let recurrence = Recurrence::<f32>::new(&device, KernelChoice::default()).unwrap();
     let ones = device.upload(&[1.0; 6]).unwrap();
@@ -205,7 +205,7 @@ fn what_was_counted_is_all_that_ran() {
 }
 
 #[test]
-fn where_they_cannot_be_the_error_names_them() {
+fn errors_name_unsupported_logarithms() {
     let device = Device::simt();
     // 62 GiB each, of the emulator's 256: scratch in f32 takes 124 more. No byte is touched.
     let len = 31 << 30;
@@ -215,12 +215,12 @@ fn where_they_cannot_be_the_error_names_them() {
     let recurrence = Recurrence::<bf16>::new(&device, Choice::Fastest).unwrap();
     let _most = device.allocate::<u8>(20 << 30).unwrap();
     let outcome = recurrence.forward_into(array, array, outputs, (1, len), options);
-    says(outcome, &["simt: forward_into, log_coeffs: true:", "memory"]);
+    assert_error(outcome, &["simt: forward_into, log_coeffs: true:", "memory"]);
 }
 
 #[test]
 #[ignore = "needs NVRTC"]
-fn programs_of_ones_own_have_no_kernels_for_the_wide_type() {
+fn custom_programs_have_no_kernels_for_the_wide_type() {
     on_every_device(|device| {
         let choice = KernelChoice::Pipe(PipeConfig::DEFAULT);
         let program = choice.program(bf16::ELEMENT);
@@ -230,7 +230,10 @@ fn programs_of_ones_own_have_no_kernels_for_the_wide_type() {
         let zeros = Array2::zeros((1, 1));
         let options = Options { log_coeffs: true, ..Options::default() };
         let outcome = engine.forward(zeros.view(), zeros.view(), &options);
-        says(outcome, &["pipe:8x64:0 does not support log_coeffs: true for bf16", "store f32"]);
+        assert_error(
+            outcome,
+            &["pipe:8x64:0 does not support log_coeffs: true for bf16", "store f32"],
+        );
         Ok(())
     });
 }

@@ -3,7 +3,7 @@
 use linrec::Error;
 use linrec::device::{Buffer, Device, under_test};
 
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 const SECRET: u64 = 0x5ec2_e75e_c2e7_5ec2;
 /// The kernel's second parameter, in words and in bytes.
@@ -46,12 +46,12 @@ fn attack(device: &Device) -> Result<(), Error> {
     let launching = "launching `copy`: argument 2 is a number of";
     let stream = device.stream();
     let one = function.launch(1, 1).arg(&mut out).arg(7_u8).run(&stream);
-    says(one, &[launching, "1 byte, and the kernel takes 4096 there"]);
+    assert_error(one, &[launching, "1 byte, and the kernel takes 4096 there"]);
     let sixteen = function.launch(1, 1).arg(&mut out).arg(num_complex::Complex::new(7.0_f64, 7.0));
-    says(sixteen.run(&stream), &[launching, "16 bytes, and the kernel takes 4096 there"]);
+    assert_error(sixteen.run(&stream), &[launching, "16 bytes, and the kernel takes 4096 there"]);
     let recorded =
         device.record(|stream| function.launch(1, 1).arg(&mut out).arg(7_u8).run(stream).map(drop));
-    says(recorded, &[launching, "1 byte, and the kernel takes 4096 there"]);
+    assert_error(recorded, &[launching, "1 byte, and the kernel takes 4096 there"]);
     device.synchronize()?;
     let found = out.download()?.into_iter().filter(|&word| word == SECRET).count();
     assert_eq!((found, planted.len()), (0, 32 * WORDS), "secrets of the host");
@@ -63,7 +63,7 @@ fn a_byte_is_no_parameter_of_4096_bytes() {
     on_every_device(attack);
 }
 
-/// From CUDA 12.4 on the driver returns the place of each parameter, which must agree.
+/// The driver returns the place of each parameter from CUDA 12.4 on, and the places must agree.
 #[test]
 fn kernels_of_every_layout_are_loaded() {
     for device in under_test() {

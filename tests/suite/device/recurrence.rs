@@ -7,7 +7,7 @@ use linrec::kernels::{KernelChoice, Pass, PipeConfig, RefConfig, TileConfig};
 use linrec::{Direction, Engine, Error, Options};
 use ndarray::{Array1, Array2};
 
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 #[test]
 fn a_tile_refuses_what_it_cannot_hold() {
@@ -20,7 +20,7 @@ fn a_tile_refuses_what_it_cannot_hold() {
             y.download()
         };
         assert_eq!(run(1024)?[1023], 2.0);
-        says(
+        assert_error(
             run(1025),
             &[
                 "tile:4x256:0 does not support",
@@ -93,7 +93,7 @@ fn all_devices_give_the_same_bits() {
 }
 
 #[test]
-fn nothing_is_computed_for_nothing() {
+fn empty_shapes_launch_nothing() {
     on_every_device(|device| {
         let recurrence = Recurrence::<f64>::new(device, KernelChoice::default())?;
         let none = device.allocate(0)?;
@@ -145,12 +145,12 @@ fn lengths_are_checked_against_the_shape() {
             recurrence.forward_into(inputs, coeffs, &mut outputs, shape, options)
         };
         let operation = "shape mismatch in forward_into: ";
-        says(forward(&six, &five, (2, 3), None), &[operation, "shape [2, 3], coeffs [5]"]);
-        says(forward(&five, &six, (2, 3), None), &["shape [2, 3], inputs [5]"]);
-        says(forward(&six, &six, (5, 3), None), &["shape [5, 3], inputs [6]"]);
-        says(forward(&six, &six, (2, 3), Some(&five)), &["shape [2, 3], initial [5]"]);
+        assert_error(forward(&six, &five, (2, 3), None), &[operation, "shape [2, 3], coeffs [5]"]);
+        assert_error(forward(&five, &six, (2, 3), None), &["shape [2, 3], inputs [5]"]);
+        assert_error(forward(&six, &six, (5, 3), None), &["shape [5, 3], inputs [6]"]);
+        assert_error(forward(&six, &six, (2, 3), Some(&five)), &["shape [2, 3], initial [5]"]);
         let huge = usize::MAX / 2;
-        says(forward(&six, &six, (huge, 4), None), &["shape mismatch"]);
+        assert_error(forward(&six, &six, (huge, 4), None), &["shape mismatch"]);
         let (mut d_inputs, mut d_coeffs) = (device.allocate(6)?, device.allocate(5)?);
         let (options, shape) = (BackwardOptions::default(), (2, 3));
         let result = recurrence.backward_into(
@@ -162,7 +162,7 @@ fn lengths_are_checked_against_the_shape() {
             shape,
             options,
         );
-        says(result, &["shape mismatch in backward_into: shape [2, 3], d_coeffs [5]"]);
+        assert_error(result, &["shape mismatch in backward_into: shape [2, 3], d_coeffs [5]"]);
         Ok(())
     });
 }
@@ -175,7 +175,10 @@ fn more_sequences_than_a_grid_takes_are_refused() {
         let (none, mut outputs) = (device.allocate(0)?, device.allocate(0)?);
         let (shape, options) = ((1 << 31, 0), ForwardOptions::default());
         let result = recurrence.forward_into(&none, &none, &mut outputs, shape, options);
-        says(result, &["forward_into: 2147483648 sequences", "a grid has 2147483647 at most"]);
+        assert_error(
+            result,
+            &["forward_into: 2147483648 sequences", "a grid has 2147483647 at most"],
+        );
         Ok(())
     });
 }
@@ -194,7 +197,7 @@ fn odd_numbers_of_threads() {
         for (threads, said) in [(0, "is empty"), (1025, "is too large")] {
             let engine =
                 KernelEngine::<f32>::new(device, KernelChoice::Ref(RefConfig { threads }))?;
-            says(engine.forward(x.view(), c.view(), &Options::default()), &[said]);
+            assert_error(engine.forward(x.view(), c.view(), &Options::default()), &[said]);
         }
         Ok(())
     });
@@ -218,7 +221,7 @@ fn narrow_numbers_are_computed_with_in_f32() {
 }
 
 #[test]
-fn the_functions_are_there_to_look_at() {
+fn a_recurrence_returns_its_functions() {
     on_every_device(|device| {
         let recurrence = Recurrence::<f32>::new(device, KernelChoice::default())?;
         for (pass, params) in [(Pass::Forward, 7), (Pass::Backward, 9)] {

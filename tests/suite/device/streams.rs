@@ -4,7 +4,7 @@ use linrec::Error;
 use linrec::device::{Device, Function, Stream};
 
 use super::programs::SCALE;
-use super::{on_every_device, says};
+use super::{assert_error, on_every_device};
 
 const LEN: usize = 1 << 20;
 
@@ -26,9 +26,9 @@ fn queue(
 fn events_time_what_lies_between_them() {
     on_every_device(|device| {
         let (start, end, stream) = (device.event()?, device.event()?, device.stream());
-        says(start.elapsed_ms(&end), &["the first event has not been recorded"]);
+        assert_error(start.elapsed_ms(&end), &["the first event has not been recorded"]);
         start.record(&stream)?;
-        says(start.elapsed_ms(&end), &["the second event has not been recorded"]);
+        assert_error(start.elapsed_ms(&end), &["the second event has not been recorded"]);
         let mut values = device.upload(&vec![0.0; LEN])?;
         queue(&double(device)?, &stream, &mut values)?;
         end.record(&stream)?;
@@ -106,9 +106,9 @@ fn events_and_streams_of_other_devices_are_refused() {
             if other != *device {
                 let (here, there) = (device.event()?, other.event()?);
                 let there_label = format!("is on {}", other.label());
-                says(here.record(&other.stream()), &["the stream", &there_label]);
-                says(device.stream().wait(&there), &["the event", &there_label]);
-                says(here.elapsed_ms(&there), &["the second event", &there_label]);
+                assert_error(here.record(&other.stream()), &["the stream", &there_label]);
+                assert_error(device.stream().wait(&there), &["the event", &there_label]);
+                assert_error(here.elapsed_ms(&there), &["the second event", &there_label]);
             }
         }
         Ok(())

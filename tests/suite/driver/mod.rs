@@ -246,13 +246,13 @@ with_the_fake_driver! {
             }
         }
         assert!(outcome.steps.contains(&"devices: 1".into()), "the emulator is left");
-        assert_eq!(outcome.count("cuDevicePrimaryCtxRetain"), 1, "no context is asked for in vain");
+        assert_eq!(outcome.count("cuDevicePrimaryCtxRetain"), 1, "opening a lost device again retains no context");
         let again = run("open twice", "");
         assert_eq!(again.errors().count(), 0, "a new process has the device");
     }
 
     /// If the first calls of a driver fail, opening fails; if later ones do, nothing panics.
-    fn an_error_that_sticks_from_any_call_on() {
+    fn lasting_errors_of_any_call_are_reported() {
         let usual = run("everything", "");
         for function in [
             "cuLaunchKernel",
@@ -273,12 +273,12 @@ with_the_fake_driver! {
         }
     }
 
-    fn cooperative_launches_stay_so_in_a_graph_and_have_as_many_blocks_as_fit() {
+    fn cooperative_launches_in_graphs_have_as_many_blocks_as_fit() {
         let outcome = run("cooperative", "");
         outcome.must_end_well("cooperative");
         let refused = "error: cuda:0: launching `scale`: a cooperative launch has all its blocks on the device at \
                        once: the grid of [129, 1, 1] has 129 blocks, and 128 fit, of 64 threads and 0 bytes of \
-                       dynamic shared memory each; launch at most so many";
+                       dynamic shared memory each; launch at most 128";
         assert_eq!(outcome.steps, [
             "attribute: true".into(),
             "resident blocks: ok".into(),

@@ -2,7 +2,8 @@
 //!
 //! A test of `driver` names a scenario in an environment variable; this module plays it in the new
 //! process and prints one line for each step, with its result or its error. The test then compares
-//! the lines. Nothing here panics on an error, so that a failing driver is tried to the end.
+//! the lines. Nothing here panics on an error, so that a failing driver is tried to the end. The
+//! head of `driver` describes the failures.
 
 use std::ffi::c_void;
 use std::fmt::Display;

@@ -10,7 +10,7 @@ const NULL: Argument = Argument::Long(0);
 
 /// The entries of one PTX that compute the recurrence in `f32`. A missing entry is unsupported.
 pub struct OnEmulator {
-    pub name: &'static str,
+    pub name: String,
     /// The kernels of the forward pass: forward, and reverse.
     pub forward: Option<[&'static str; 2]>,
     /// The kernels of the backward pass: forward, and reverse.
@@ -53,7 +53,7 @@ impl OnEmulator {
         memory: &Memory,
         buffers: &[Argument],
     ) -> Result<(), Error> {
-        let unsupported = |what: String| Error::Unsupported { engine: self.name.into(), what };
+        let unsupported = |what: String| Error::Unsupported { engine: self.name.clone(), what };
         let [forward, reverse] = entries.ok_or_else(|| unsupported("this pass".into()))?;
         let entry = if direction == Direction::Reverse { reverse } else { forward };
         let blocks = (num_seqs as u32).div_ceil(self.seqs_per_block);
@@ -62,7 +62,7 @@ impl OnEmulator {
         }
         let numbers = [num_seqs, seq_len].map(|number| Argument::Long(number as u64));
         let arguments = [buffers, &numbers].concat();
-        let shipped = Shipped::new(self.name, entry);
+        let shipped = Shipped::new(&self.name, entry);
         // Failures of the contract are sentences, so a finding may become any error.
         let outcome = shipped.run(memory, blocks, self.threads, &arguments);
         outcome.map(drop).map_err(|report| unsupported(report.to_string()))
@@ -71,7 +71,7 @@ impl OnEmulator {
 
 impl Engine<f32> for OnEmulator {
     fn name(&self) -> &str {
-        self.name
+        &self.name
     }
 
     fn forward(

@@ -299,17 +299,17 @@ fn processes_of_different_jobs_get_an_error() {
     let more = [(1, "WORLD_SIZE", "4")];
     let texts = Job { more: &more, ..Job::new("", &[0, 1], LONG) }.run();
     for text in &texts {
-        assert!(text.contains("rank 1 says that there are 4 ranks, and rank 0 says 2"), "{text}");
+        assert!(text.contains("rank 1 was started with 4 ranks, and rank 0 with 2"), "{text}");
     }
     let texts = Job { size: 3, ..Job::new("", &[0, 1, 1], LONG) }.run();
     assert!(texts[0].contains("there are two processes that say they are rank 1"), "{texts:?}");
     let more = [(1, "TORCHELASTIC_RUN_ID", "another")];
     let texts = Job { more: &more, ..Job::new("", &[0, 1], SHORT) }.run();
     assert!(texts[0].contains("rank 1 did not come"), "{texts:?}");
-    assert!(texts[1].contains("is of another job"), "{texts:?}");
+    assert!(texts[1].contains("belongs to another job"), "{texts:?}");
     let more = [(0, "RANK", "one")];
     let texts = Job { more: &more, ..Job::new("", &[0], SHORT) }.run();
-    assert_eq!(texts[0], "a group: RANK=one is no number of a process");
+    assert_eq!(texts[0], "a group: RANK=one is not a number from 0 to 65535");
 }
 
 #[test]

@@ -168,7 +168,8 @@ fn mailboxes_need_memory_that_ranks_reach() {
     assert!(outcome.unwrap_err().to_string().contains("4 pieces by mailboxes"));
 }
 
-/// So many pieces that they are walked in groups or, if the last would not be full, in turns.
+/// Tests enough pieces that they are walked in groups or, if the last group would not be full, in
+/// turns.
 #[test]
 fn many_pieces_hold_the_contract() {
     let passes = |ranks| GroupEngine::<f32>::new(emulated(ranks), Split::Steps);

@@ -2,7 +2,8 @@
 //!
 //! Every collective operation is tested for several numbers of ranks. Then ranks fail, panic, end
 //! early, come too late or call something else; the tests assert the error of every rank, and that
-//! no rank waits longer than it has to. All ranks are threads with emulated devices.
+//! no rank waits longer than it has to. All ranks are threads with emulated devices. Ranks
+//! that are processes are tested in `processes`.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
