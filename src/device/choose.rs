@@ -47,8 +47,8 @@ impl Device {
     }
 
     /// Returns `count` further emulated devices, each with separate memory: `simt:0`, `simt:1`, …
-    /// They take the place of the GPUs of a [`Group`](super::Group). Each does its work on the thread that calls
-    /// it, so that devices which several threads use run side by side.
+    /// They take the place of the GPUs of a [`Group`](super::Group). Each does its work on the
+    /// thread that calls it, so that devices which several threads use run side by side.
     ///
     /// ```
     /// use linrec::device::Device;

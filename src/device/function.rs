@@ -4,7 +4,6 @@
 //! from then on. [`Module`] and [`Function`] are handles to it, with the names that C++ has for the
 //! kernels. The tests are `loading` and `programs` in `tests/suite/device`.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
@@ -55,9 +54,11 @@ pub(super) struct LoadedKernel {
     pub(super) code: Handle,
 }
 
-/// The modules that have been loaded on a device, by their texts.
+/// The modules that have been loaded on a device, with their texts.
+///
+/// They are compared one by one: most differ in their lengths, and a hash would read all of a text.
 #[derive(Debug, Default)]
-pub(super) struct Modules(Mutex<HashMap<String, Arc<LoadedModule>>>);
+pub(super) struct Modules(Mutex<Vec<(String, Arc<LoadedModule>)>>);
 
 /// The registers and the memory that a kernel needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +75,10 @@ pub struct FunctionAttributes {
 }
 
 impl Modules {
+    pub(super) const fn new() -> Modules {
+        Modules(Mutex::new(Vec::new()))
+    }
+
     /// Returns the module of this text, and loads it first if it is missing. Two threads that call
     /// this at the same time may both load it.
     fn get(
@@ -81,11 +86,18 @@ impl Modules {
         ptx: &str,
         load: impl FnOnce() -> Result<LoadedModule, Error>,
     ) -> Result<Arc<LoadedModule>, Error> {
-        if let Some(module) = lock(&self.0).get(ptx) {
-            return Ok(module.clone());
+        let known = |loaded: &[(String, Arc<LoadedModule>)]| {
+            loaded.iter().find(|(text, _)| text == ptx).map(|(_, module)| module.clone())
+        };
+        if let Some(module) = known(&lock(&self.0)) {
+            return Ok(module);
         }
         let module = Arc::new(load()?);
-        Ok(lock(&self.0).entry(ptx.to_owned()).or_insert(module).clone())
+        let mut loaded = lock(&self.0);
+        Ok(known(&loaded).unwrap_or_else(|| {
+            loaded.push((ptx.to_owned(), module.clone()));
+            module
+        }))
     }
 }
 

@@ -132,13 +132,15 @@ pub use cuda::{Driver, driver};
 pub use engine::KernelEngine;
 pub use function::{Function, FunctionAttributes, Module};
 pub use graph::Graph;
-pub use group::{Group, GroupEngine, GroupRecurrence, Links, Part, Rank, Split, Way};
+pub use group::engine::GroupEngine;
+pub use group::{Group, GroupRecurrence, Links, Part, Rank, Split, Way};
 pub use handle::Device;
 pub use launch::{Dim, Launch, Launched};
 pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape};
+pub use selective_scan::backward::{ScanBackwardOptions, ScanGradients};
+pub use selective_scan::forward::ScanForwardOptions;
 pub use selective_scan::{
-    Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient, ScanForwardOptions,
-    ScanGradients, ScanInputs, ScanShape, SelectiveScan,
+    Exponential, ScanCoupling, ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan,
 };
 pub use storage::{Job, Narrowing, Storage, dispatch};
 pub use stream::{Event, Stream};

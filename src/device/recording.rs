@@ -68,21 +68,22 @@ impl Drop for UnderWay {
 
 /// Returns an error if this thread is recording: a graph would not repeat the operation.
 pub(super) fn refuse(device: &Device, operation: &str) -> Result<(), Error> {
-    if !UNDER_WAY.get() {
-        return Ok(());
-    }
     let why = "not while launches are being recorded, as a graph repeats launches only; do it before the \
                recording, or between replays";
-    Err(Error::device(device.label(), format!("{operation}: {why}")))
+    refuse_because(device, operation, why)
 }
 
 /// Returns an error if this thread is recording, for a launch on another stream.
 pub(super) fn refuse_other_stream(device: &Device, operation: &str) -> Result<(), Error> {
+    let why = "launches are being recorded, and this one is on another stream; give it the stream that \
+               `Device::record` passes in";
+    refuse_because(device, operation, why)
+}
+
+fn refuse_because(device: &Device, operation: &str, why: &str) -> Result<(), Error> {
     if !UNDER_WAY.get() {
         return Ok(());
     }
-    let why = "launches are being recorded, and this one is on another stream; give it the stream that \
-               `Device::record` passes in";
     Err(Error::device(device.label(), format!("{operation}: {why}")))
 }
 

@@ -184,7 +184,9 @@ impl Bound {
         self.max_product = self.max_product.max(self.product);
         self.steps += 1.0;
         let operations = self.per_step * self.steps + self.per_term;
-        let underflow = operations * self.tiny * (1.0 + self.max_y_hat) * (1.0 + self.max_product);
+        // The tiny factor comes last: arithmetic of subnormal numbers is slow.
+        let factors = operations * (1.0 + self.max_y_hat) * (1.0 + self.max_product);
+        let underflow = factors * self.tiny;
         self.gamma * self.z + underflow
     }
 }

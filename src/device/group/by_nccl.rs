@@ -4,15 +4,12 @@
 //! has failed: NCCL itself would wait without end.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Group;
 use super::exchange::{Exchange, Post};
-use super::rank::after;
 use crate::Error;
 use crate::device::backend::{Communicator, Piece, Transfer};
-use crate::device::lock::lock;
 use crate::device::{Buffer, Device};
 
 /// The time after which ranks that wait for each other ask again whether one has failed.
@@ -61,31 +58,12 @@ fn pulse(post: &dyn Post) -> impl Fn() -> Option<String> {
     }
 }
 
-/// Makes the communicators of ranks in this program, each with its own GPU.
-///
-/// # Errors
-///
-/// If NCCL is missing, or ranks do not meet in time.
-pub(super) fn communicators(
-    devices: &[Device],
-    deadline: Duration,
-) -> Result<Vec<Arc<dyn Communicator>>, Error> {
-    let id = devices[0].backend.nccl_id()?;
-    let failed = Mutex::new(None);
-    Group::through_host(devices)?.with_deadline(deadline).run(|rank| {
-        let is_off = || lock(&failed).clone();
-        let (backend, until) = (rank.device().backend.clone(), after(deadline));
-        let met = backend.communicator(&id, rank.number(), rank.size(), &is_off, until);
-        met.inspect_err(|error| *lock(&failed) = Some(error.to_string()))
-    })
-}
-
 /// Makes the communicator of a rank that has this process for itself, with the id that rank 0 makes
 /// and sends.
 ///
 /// # Errors
 ///
-/// As for [`communicators`].
+/// If NCCL is missing, or ranks do not meet in time.
 pub(super) fn communicator_of_process(
     device: &Device,
     (rank, size): (usize, usize),
@@ -93,7 +71,7 @@ pub(super) fn communicator_of_process(
     until: Instant,
 ) -> Result<Arc<dyn Communicator>, Error> {
     let mine = if rank == 0 { device.backend.nccl_id()? } else { Vec::new() };
-    let ids = post.gather("telling NCCL's id", mine, until)?;
+    let ids = post.gather("sending NCCL's id", mine, until)?;
     let id = ids.first().map_or(&[][..], |id| id);
     device.backend.clone().communicator(id, rank, size, &pulse(post), until)
 }

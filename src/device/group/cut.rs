@@ -3,9 +3,9 @@
 //! The recurrence is computed in two passes. The first reads each piece and computes its
 //! transition: the product of its coefficients, and its last state from a first one of zero. All
 //! ranks gather all transitions. Then each rank walks over the transitions of a row, or of groups
-//! of pieces, one after the other, to the state before each of the rank's pieces, and the second pass
-//! computes the pieces from there. By mail a rank walks over its own pieces alone, from the state
-//! that the rank before it has walked to.
+//! of pieces, one after the other, to the state before each of the rank's pieces, and the second
+//! pass computes the pieces from there. By mail a rank walks over its own pieces alone, from the
+//! state that the rank before it has walked to.
 //!
 //! Transitions are combined in the order of the pieces. So results depend on the number of pieces,
 //! and, up to 8 ranks, not on the number of ranks. The tests are `tests/suite/group/recurrence.rs`.

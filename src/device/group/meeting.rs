@@ -19,8 +19,8 @@ use crate::device::launch::Recorded;
 use crate::device::lock::lock;
 use crate::device::{Buffer, Launch, Launched};
 
-/// The shortest time that a rank spins before it sleeps. Ranks mostly come within microseconds of each
-/// other, and waking a thread takes longer than a pass over a short stretch.
+/// The shortest time that a rank spins before it sleeps. Ranks mostly come within microseconds of
+/// each other, and waking a thread takes longer than a pass over a short stretch.
 const AT_LEAST: Duration = Duration::from_micros(50);
 
 /// The memory in which the ranks of one computation meet.

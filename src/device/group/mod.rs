@@ -9,7 +9,7 @@
 mod by_host;
 mod by_nccl;
 mod cut;
-mod engine;
+pub(super) mod engine;
 mod environment;
 mod exchange;
 mod frame;
@@ -24,7 +24,6 @@ mod recurrence;
 mod split;
 mod way;
 
-pub use engine::GroupEngine;
 pub use rank::Rank;
 pub use recurrence::GroupRecurrence;
 pub use split::{Part, Split};
@@ -150,7 +149,7 @@ impl Group {
             let what = format!("{what}; `Group::through_host` does");
             return Err(Error::Unsupported { engine: "NCCL".into(), what });
         }
-        let communicators = by_nccl::communicators(devices, Group::DEADLINE)?;
+        let communicators = communicators(devices, Group::DEADLINE)?;
         let running = Mutex::default();
         let linked = Linked { devices: devices.to_vec(), communicators, running };
         Ok(Group { members: Members::Linked(linked), deadline: Group::DEADLINE })
@@ -365,6 +364,25 @@ impl Group {
             None => Ok(results.into_iter().flatten().collect()),
         }
     }
+}
+
+/// Makes the communicators of ranks in this program, each with its own GPU.
+///
+/// # Errors
+///
+/// If NCCL is missing, or ranks do not meet in time.
+fn communicators(
+    devices: &[Device],
+    deadline: Duration,
+) -> Result<Vec<Arc<dyn Communicator>>, Error> {
+    let id = devices[0].backend.nccl_id()?;
+    let failed = Mutex::new(None);
+    Group::through_host(devices)?.with_deadline(deadline).run(|rank| {
+        let is_off = || lock(&failed).clone();
+        let (backend, until) = (rank.device().backend.clone(), rank::after(deadline));
+        let met = backend.communicator(&id, rank.number(), rank.size(), &is_off, until);
+        met.inspect_err(|error| *lock(&failed) = Some(error.to_string()))
+    })
 }
 
 /// Returns what `work` returns; an error if it panics.

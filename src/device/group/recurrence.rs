@@ -42,9 +42,9 @@ use crate::{Direction, Error};
 ///
 /// The error of results follows from the [bound](mod@crate::reference) that holds for every order
 /// of evaluation. A term `x_k` meets the additions of two trees at most, whatever the number of
-/// pieces: the tree that combines the transitions of the term's piece and of that piece's group, and
-/// the tree of the piece that the result is in; `d` is then twice `⌈log2 L⌉ + 4`. (The tiles of a
-/// piece are combined as a tree, too; the tree of a group has 6 levels, and rows with groups are
+/// pieces: the tree that combines the transitions of the term's piece and of that piece's group,
+/// and the tree of the piece that the result is in; `d` is then twice `⌈log2 L⌉ + 4`. (The tiles of
+/// a piece are combined as a tree, too; the tree of a group has 6 levels, and rows with groups are
 /// 1024 times as long as a piece.) In each piece of `n` steps between them, the term meets the
 /// `n - 1` products that made the transition's coefficient, the product with it, and one addition.
 /// These are not more than the two roundings of each step that the bound counts. An empty piece

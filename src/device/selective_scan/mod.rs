@@ -4,17 +4,15 @@
 //! `inputs`, `coupling` and `shape` the arrays and their checks. The tests are in
 //! `tests/suite/selective_scan` and `tests/suite/scan_gradients`.
 
-mod backward;
+pub(super) mod backward;
 mod coupling;
-mod forward;
+pub(super) mod forward;
 mod inputs;
 mod kernels;
 mod plan;
 mod shape;
 
-pub use backward::{ScanBackwardOptions, ScanGradients};
 pub use coupling::{ScanCoupling, ScanCouplingGradient};
-pub use forward::ScanForwardOptions;
 pub use inputs::ScanInputs;
 pub use kernels::Exponential;
 pub use shape::ScanShape;
@@ -70,6 +68,10 @@ use kernels::ScanKernels;
 /// may differ between generations of GPUs. The emulator has the bits that were measured on compute
 /// capability 9.0, and gives the results of these GPUs. The two exponentials also differ from each
 /// other.
+///
+/// [`ScanForwardOptions`]: super::ScanForwardOptions
+/// [`ScanForwardOptions::chunks`]: super::ScanForwardOptions::chunks
+/// [`ScanBackwardOptions::chunks`]: super::ScanBackwardOptions::chunks
 ///
 /// ```
 /// use linrec::device::{Device, Exponential, ScanCoupling, ScanInputs, ScanShape, SelectiveScan};

@@ -64,8 +64,8 @@ impl ScanShape {
     pub const CHECKPOINT_STEPS: usize = 8;
 
     /// Returns the number of elements of
-    /// [`ScanForwardOptions::checkpoints`](super::ScanForwardOptions::checkpoints); `None` if it is
-    /// too large for a `usize`.
+    /// [`ScanForwardOptions::checkpoints`](crate::device::ScanForwardOptions::checkpoints); `None`
+    /// if it is too large for a `usize`.
     pub fn checkpoints_len(self) -> Option<usize> {
         product(&self.checkpoints())
     }

@@ -36,6 +36,10 @@ const RESIDENT: u64 = 2 << 30;
 /// threads waiting.
 const RANGES_PER_THREAD: u64 = 8;
 
+/// The modules of all emulated devices: reading PTX takes longer than many a launch, and kernels
+/// have no state.
+static MODULES: Modules = Modules::new();
+
 thread_local! {
     /// True if this thread runs the blocks of its launches by itself.
     static BY_ITSELF: Cell<bool> = const { Cell::new(false) };
@@ -45,7 +49,6 @@ thread_local! {
 #[derive(Debug)]
 pub(super) struct Emulator {
     memory: Memory,
-    modules: Modules,
     label: String,
     /// True if it is one of several that run side by side, each on the thread that calls it.
     is_one_of_several: bool,
@@ -72,7 +75,6 @@ impl Emulator {
     pub(super) fn new(number: Option<usize>) -> Arc<Emulator> {
         Arc::new(Emulator {
             memory: Memory::with_resident_limit(CAPACITY, RESIDENT),
-            modules: Modules::default(),
             label: number.map_or(LABEL.to_owned(), |number| format!("{LABEL}:{number}")),
             is_one_of_several: number.is_some(),
         })
@@ -134,7 +136,7 @@ impl Backend for Emulator {
     }
 
     fn modules(&self) -> &Modules {
-        &self.modules
+        &MODULES
     }
 
     /// Loads a module of which at least one kernel can run, if it has any.

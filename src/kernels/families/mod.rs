@@ -6,11 +6,11 @@
 //! trait through [`KernelChoice`]; nothing outside of this folder names a family.
 //! `tests/suite/spelling.rs` and `tests/suite/additions.rs` test the list as a whole.
 
+mod family;
 mod once;
 mod pipe;
 mod reference;
 mod rows;
-mod spelling;
 mod tile;
 mod tiled;
 mod waves;
@@ -29,82 +29,7 @@ pub use wide::WideConfig;
 
 use super::{ElementType, Geometry, Pass};
 use crate::Direction;
-use spelling::Parts;
-
-/// One configuration of a family's kernel. Functions without `self` are about the family.
-trait Family: fmt::Debug {
-    /// Returns the family's name: `linrec_NAME.cu` is its source, `linrec_NAME_fwd` and
-    /// `linrec_NAME_bwd` are its kernels.
-    fn name() -> &'static str
-    where
-        Self: Sized;
-
-    /// Returns the configuration with these sizes and options; parts that are not taken are an
-    /// error.
-    fn parse(parts: &mut Parts) -> Option<Self>
-    where
-        Self: Sized;
-
-    /// Returns the configuration with these [`arguments`](Family::arguments) for a pass, in either
-    /// direction. Options of the launch have their defaults.
-    fn from_arguments(pass: Pass, arguments: &[&str]) -> Option<Self>
-    where
-        Self: Sized;
-
-    /// Returns every configuration that a tuner may try, in a fixed order.
-    fn candidates(element: ElementType) -> Vec<Self>
-    where
-        Self: Sized;
-
-    /// Returns the spelling after the name, with all sizes and the options that differ from their
-    /// defaults.
-    fn spelled(&self) -> String;
-
-    /// Returns the name of the PTX file after the family's name: the options of the compilation,
-    /// without the options of the launch.
-    fn compiled(&self) -> String {
-        format!("-{}", self.spelled().replace(':', "-"))
-    }
-
-    /// Returns the template arguments after the element type.
-    fn arguments(&self, pass: Pass, direction: Direction) -> Vec<String>;
-
-    /// Returns whether the direction is the kernels' last argument, and not a template argument.
-    fn takes_direction(&self) -> bool {
-        true
-    }
-
-    /// Returns whether its last arguments are mailboxes, by which sequences continue on other
-    /// devices.
-    fn takes_mail(&self) -> bool {
-        false
-    }
-
-    /// Returns the passes that have kernels.
-    fn passes(&self) -> &'static [Pass] {
-        &Pass::ALL
-    }
-
-    /// Returns the launch over `num_seqs` sequences of `seq_len` elements.
-    fn geometry(&self, element: ElementType, pass: Pass, num_seqs: u64, seq_len: u64) -> Geometry;
-
-    /// Returns the length of the longest sequence that it takes; `None` if it takes any.
-    fn max_len(&self, _element: ElementType) -> Option<u64> {
-        None
-    }
-
-    /// Returns the number that the length of a sequence must be a multiple of.
-    fn multiple_of(&self, _element: ElementType) -> u64 {
-        1
-    }
-
-    /// Returns the number of steps that are computed at a time; `None` if one after the other.
-    fn tile(&self, element: ElementType) -> Option<u64>;
-
-    /// Returns whether a tuner should measure it at a length that it takes: the launch differs from
-    /// that of a smaller configuration, and is neither far too large nor far too small.
-    fn is_worth(&self, element: ElementType, seq_len: u64) -> bool;
-}
+use family::{Family, Parts};
 
 /// The public enum over the families, and the functions that name each of them.
 macro_rules! families {
@@ -340,20 +265,4 @@ impl std::str::FromStr for KernelChoice {
             }
         })
     }
-}
-
-/// Returns the number of elements of `vectors` 16-byte vectors.
-fn elements(element: ElementType, vectors: u32) -> u64 {
-    u64::from(vectors) * 16 / element.bytes() as u64
-}
-
-/// Returns the values of the option for rows of whole vectors: both, except for an element of 16
-/// bytes, which is a vector itself.
-fn wholes(element: ElementType) -> &'static [bool] {
-    if element.bytes() < 16 { &[false, true] } else { &[false] }
-}
-
-/// Reads a template argument that is `true` or `false`.
-fn truth(text: &str) -> Option<bool> {
-    text.parse().ok()
 }

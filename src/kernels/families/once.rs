@@ -1,7 +1,7 @@
 //! `linrec_once.cu`: a block for each tile of a sequence, all of which run at once.
 
-use super::spelling::{Parts, number};
-use super::{Family, elements, truth, waves, wholes};
+use super::family::{Family, Parts, elements, number, truth, wholes};
+use super::waves;
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass, SharedOut};
 

@@ -1,7 +1,6 @@
 //! `linrec_pipe.cu`: one block per sequence, tile by tile.
 
-use super::Family;
-use super::spelling::Parts;
+use super::family::{Family, Parts};
 use super::tiled::{Algocode, Memcode, Tiled, tiled_family};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};

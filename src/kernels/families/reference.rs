@@ -1,7 +1,6 @@
 //! `linrec_ref.cu`: one thread per sequence.
 
-use super::spelling::Parts;
-use super::{Family, truth};
+use super::family::{Family, Parts, truth};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 

@@ -1,7 +1,6 @@
 //! `linrec_rows.cu`: some lanes of a warp for each sequence, which must fit into their registers.
 
-use super::spelling::{Parts, number};
-use super::{Family, elements, truth, wholes};
+use super::family::{Family, Parts, elements, number, truth, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::spelling::{Parts, number};
+use super::family::{Parts, number};
 use crate::kernels::{ElementType, Geometry, Pass};
 
 /// The way of a tile from memory and back: the template parameter `kMemcode`. It is written as the

@@ -1,7 +1,6 @@
 //! `linrec_waves.cu`: all blocks share each sequence, wave by wave.
 
-use super::spelling::{Parts, number};
-use super::{Family, elements, truth, wholes};
+use super::family::{Family, Parts, elements, number, truth, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass, SharedOut};
 

@@ -1,7 +1,6 @@
 //! `linrec_wide.cu`: one block per sequence, tile by tile in 16-byte vectors.
 
-use super::spelling::{Parts, number};
-use super::{Family, elements, truth, wholes};
+use super::family::{Family, Parts, elements, number, truth, wholes};
 use crate::Direction;
 use crate::kernels::{ElementType, Geometry, Pass};
 

@@ -1,11 +1,11 @@
 //! Kernels with one planted mistake each. Either the emulator reports it or the contract sees it in
 //! the numbers.
 //!
-//! Every mistake in `kernels/mistakes.toml` has a function of its name, from which a macro makes the
-//! test. The function asserts the kind of the report, the line of the source that it names, and the words that make it useful to a reader;
-//! where the mistake shows only for some shapes, it also asserts that the others pass. The correct
-//! kernels run the same way, and nothing may be reported about them. Kernels that move vectors are
-//! in `vectors`.
+//! Every mistake in `kernels/mistakes.toml` has a function of its name, from which a macro makes
+//! the test. The function asserts the kind of the report, the line of the source that it names, and
+//! the words that make it useful to a reader; where the mistake shows only for some shapes, it also
+//! asserts that the others pass. The correct kernels run the same way, and nothing may be reported
+//! about them. Kernels that move vectors are in `vectors`.
 
 mod vectors;
 

@@ -5,9 +5,11 @@ use std::ops::Range;
 use linrec::Error;
 use linrec::device::{Exponential, SelectiveScan, under_test};
 
-use super::oracle::{Coupling, Problem, Sizes, gradients};
-use super::problem::{OnDevice, Options, computed, draw, judge};
-use super::sizes;
+use super::given::{Options, draw};
+use super::oracle::gradients;
+use super::problem::{OnDevice, computed, judge};
+use super::reference::{Coupling, Problem, Sizes};
+use super::{ALL, sizes};
 
 /// Cuts into at most the given number of chunks. By their shape, these sequences are cut into 4.
 #[test]
@@ -15,8 +17,8 @@ fn sequences_are_cut_into_the_given_chunks() -> Result<(), Error> {
     for (channels, exponential) in
         [(3, Exponential::Exact), (3, Exponential::Fast), (64, Exponential::Fast)]
     {
-        let options = Options { slow: true, ..Options::ALL };
-        let problem = draw::<f32>(sizes(1, channels, 1, 16, 1040), options, 9);
+        let options = Options { slow: true, ..ALL };
+        let problem = draw::<f32>(sizes(1, channels, 1, 16, 1040), options);
         let expected = gradients(&problem);
         for device in under_test() {
             let scan = SelectiveScan::<f32>::new(&device, exponential);
@@ -40,12 +42,8 @@ fn sequences_are_cut_into_the_given_chunks() -> Result<(), Error> {
 #[test]
 fn stretches_hand_on_their_gradients() -> Result<(), Error> {
     let all = sizes(2, 6, 2, 10, 45);
-    for options in [
-        Options::ALL,
-        Options { restarts: true, ..Options::ALL },
-        Options { d_last: false, ..Options::ALL },
-    ] {
-        let whole = draw::<f32>(all, options, 11);
+    for options in [ALL, Options { restarts: true, ..ALL }, Options { d_last: false, ..ALL }] {
+        let whole = draw::<f32>(all, options);
         for device in under_test() {
             let scan = SelectiveScan::<f32>::new(&device, Exponential::Exact);
             let at_once = computed::<f32>(&device, Exponential::Exact, &whole, 0)?;

@@ -1,7 +1,7 @@
 //! The gradients of the selective scan: within their bounds, with the same bits, without leaks.
 //!
-//! `problem` draws problems and runs them on every device with both exponentials; `oracle` computes
-//! the gradients in double precision together with a bound of each error. The tests vary lengths,
+//! `problem` runs random problems on every device with both exponentials; `oracle` computes the
+//! gradients in double precision together with a bound of each error. The tests vary lengths,
 //! channels, groups, states, options, storage types and alignments. They also compare bits between
 //! kernels, launches and devices, and check that restarts separate sequences.
 
@@ -17,12 +17,14 @@ use linrec::device::{
 };
 
 use crate::engines::has_emulated_functions;
-use oracle::{Bounded, Problem, Sizes, forward, gradients};
-use problem::{OnDevice, Options, computed, draw, judge};
+use crate::selective_scan::{given, reference, sizes};
+use given::{Options, draw};
+use oracle::gradients;
+use problem::{OnDevice, computed, judge};
+use reference::{Bounded, Problem, Sizes};
 
-fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize) -> Sizes {
-    Sizes { batch, channels, groups, states, len }
-}
+/// All options but restarts, which separate sequences.
+const ALL: Options = Options { restarts: false, ..Options::ALL };
 
 /// Compares gradients with their bounds, on all devices and with both exponentials.
 fn check<S: Storage<Accum = f32>>(
@@ -30,8 +32,7 @@ fn check<S: Storage<Accum = f32>>(
     options: Options,
     skip: usize,
 ) -> Result<(), Error> {
-    let problem =
-        draw::<S>(sizes, options, (sizes.len * 31 + sizes.channels * 7 + sizes.states) as u64);
+    let problem = draw::<S>(sizes, options);
     let expected = gradients(&problem);
     for device in under_test() {
         for exponential in [Exponential::Fast, Exponential::Exact] {
@@ -50,11 +51,10 @@ fn check<S: Storage<Accum = f32>>(
 #[test]
 fn the_oracle_has_the_gradients_of_the_forward_pass() {
     type Field = fn(&mut Problem) -> Option<&mut Vec<f64>>;
-    let restarts = Options { restarts: true, ..Options::ALL };
-    for (options, varies) in
-        [(Options::ALL, true), (restarts, true), (Options::NOTHING, true), (Options::ALL, false)]
+    let restarts = Options { restarts: true, ..ALL };
+    for (options, varies) in [(ALL, true), (restarts, true), (Options::NOTHING, true), (ALL, false)]
     {
-        let mut problem = draw::<f32>(sizes(2, 4, 2, 3, 11), options, 5);
+        let mut problem = draw::<f32>(sizes(2, 4, 2, 3, 11), options);
         if !varies {
             for coupling in [&mut problem.b, &mut problem.c] {
                 coupling.values.truncate(4 * 3);
@@ -62,13 +62,15 @@ fn the_oracle_has_the_gradients_of_the_forward_pass() {
             }
         }
         let loss = |problem: &Problem| -> f64 {
-            let (out, last, _) = forward(problem);
-            let by_out = out.iter().zip(&problem.d_out).map(|(out, by)| out * by).sum::<f64>();
-            let d_last = problem.d_last.clone().unwrap_or_else(|| vec![0.0; last.len()]);
-            by_out + last.iter().zip(&d_last).map(|(last, by)| last * by).sum::<f64>()
+            let results = problem.results();
+            let by = |of: &[Bounded], by: &[f64]| {
+                of.iter().zip(by).map(|(of, by)| of.value * by).sum::<f64>()
+            };
+            let by_last = problem.d_last.as_ref().map_or(0.0, |d_last| by(&results.last, d_last));
+            by(&results.out, &problem.d_out) + by_last
         };
         let all = gradients(&problem);
-        let fields: [(Field, &Bounded); 9] = [
+        let fields: [(Field, &Vec<Bounded>); 9] = [
             (|problem| Some(&mut problem.u), &all.u),
             (|problem| Some(&mut problem.delta), &all.delta),
             (|problem| problem.z.as_mut(), &all.z),
@@ -89,7 +91,7 @@ fn the_oracle_has_the_gradients_of_the_forward_pass() {
                     loss(&moved)
                 };
                 let slope = (at(STEP) - at(-STEP)) / (2.0 * STEP);
-                let expected = gradient.values[index];
+                let expected = gradient[index].value;
                 let error = (slope - expected).abs();
                 assert!(
                     error < 1e-7 * (1.0 + expected.abs()),
@@ -103,11 +105,11 @@ fn the_oracle_has_the_gradients_of_the_forward_pass() {
 #[test]
 fn gradients_are_within_their_bounds_for_any_length() -> Result<(), Error> {
     for len in [0, 1, 2, 3, 7, 8, 9, 16, 31, 33] {
-        check::<f32>(sizes(1, 3, 1, 16, len), Options::ALL, 0)?;
+        check::<f32>(sizes(1, 3, 1, 16, len), ALL, 0)?;
     }
     // Cut into chunks.
     for len in [1000, 1029] {
-        let options = Options { slow: true, ..Options::ALL };
+        let options = Options { slow: true, ..ALL };
         check::<f32>(sizes(1, 17, 1, 16, len), options, 0)?;
         check::<f32>(sizes(1, 5, 1, 3, len), Options { restarts: true, ..options }, 0)?;
     }
@@ -130,7 +132,7 @@ fn gradients_are_within_their_bounds_for_any_channels_groups_and_states() -> Res
         sizes(1, 40, 1, 256, 9),
     ];
     for sizes in cases {
-        check::<f32>(sizes, Options::ALL, 0)?;
+        check::<f32>(sizes, ALL, 0)?;
     }
     Ok(())
 }
@@ -138,14 +140,14 @@ fn gradients_are_within_their_bounds_for_any_channels_groups_and_states() -> Res
 #[test]
 fn gradients_are_within_their_bounds_for_all_options() -> Result<(), Error> {
     let cases = [
-        Options { d: false, ..Options::ALL },
-        Options { z: false, ..Options::ALL },
-        Options { bias: false, ..Options::ALL },
-        Options { softplus: false, ..Options::ALL },
-        Options { initial: false, ..Options::ALL },
-        Options { d_last: false, ..Options::ALL },
-        Options { restarts: true, ..Options::ALL },
-        Options { restarts: true, z: false, softplus: false, ..Options::ALL },
+        Options { d: false, ..ALL },
+        Options { z: false, ..ALL },
+        Options { bias: false, ..ALL },
+        Options { softplus: false, ..ALL },
+        Options { initial: false, ..ALL },
+        Options { d_last: false, ..ALL },
+        Options { restarts: true, ..ALL },
+        Options { restarts: true, z: false, softplus: false, ..ALL },
         Options::NOTHING,
     ];
     for options in cases {
@@ -161,30 +163,27 @@ fn gradients_are_within_their_bounds_for_all_options() -> Result<(), Error> {
 #[test]
 fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
     for (sizes, options) in [
-        (sizes(2, 128, 1, 16, 48), Options::ALL),
-        (sizes(1, 128, 2, 16, 24), Options { slow: true, ..Options::ALL }),
-        (sizes(1, 64, 1, 16, 8), Options { z: false, d: false, ..Options::ALL }),
-        (sizes(1, 64, 1, 16, 16), Options { softplus: false, bias: false, ..Options::ALL }),
-        (sizes(1, 64, 1, 16, 40), Options { d_last: false, initial: false, ..Options::ALL }),
-        (sizes(1, 64, 1, 16, 1040), Options { slow: true, ..Options::ALL }),
-        (
-            sizes(1, 64, 1, 16, 520),
-            Options { z: false, bias: false, softplus: false, ..Options::ALL },
-        ),
-        (sizes(2, 128, 1, 16, 45), Options::ALL),
-        (sizes(1, 64, 1, 16, 1037), Options { slow: true, ..Options::ALL }),
-        (sizes(1, 64, 1, 16, 1), Options { z: false, d: false, ..Options::ALL }),
-        (sizes(2, 64, 1, 8, 48), Options::ALL),
-        (sizes(1, 128, 2, 8, 29), Options { d_last: false, initial: false, ..Options::ALL }),
-        (sizes(1, 64, 1, 8, 1040), Options { slow: true, ..Options::ALL }),
-        (sizes(1, 64, 1, 8, 519), Options { softplus: false, bias: false, ..Options::ALL }),
+        (sizes(2, 128, 1, 16, 48), ALL),
+        (sizes(1, 128, 2, 16, 24), Options { slow: true, ..ALL }),
+        (sizes(1, 64, 1, 16, 8), Options { z: false, d: false, ..ALL }),
+        (sizes(1, 64, 1, 16, 16), Options { softplus: false, bias: false, ..ALL }),
+        (sizes(1, 64, 1, 16, 40), Options { d_last: false, initial: false, ..ALL }),
+        (sizes(1, 64, 1, 16, 1040), Options { slow: true, ..ALL }),
+        (sizes(1, 64, 1, 16, 520), Options { z: false, bias: false, softplus: false, ..ALL }),
+        (sizes(2, 128, 1, 16, 45), ALL),
+        (sizes(1, 64, 1, 16, 1037), Options { slow: true, ..ALL }),
+        (sizes(1, 64, 1, 16, 1), Options { z: false, d: false, ..ALL }),
+        (sizes(2, 64, 1, 8, 48), ALL),
+        (sizes(1, 128, 2, 8, 29), Options { d_last: false, initial: false, ..ALL }),
+        (sizes(1, 64, 1, 8, 1040), Options { slow: true, ..ALL }),
+        (sizes(1, 64, 1, 8, 519), Options { softplus: false, bias: false, ..ALL }),
     ] {
         check::<f32>(sizes, options, 0)?;
         check::<bf16>(sizes, options, 0)?;
     }
     for (states, len) in [(16, 24), (16, 21), (8, 24), (8, 27)] {
-        check::<f16>(sizes(1, 64, 1, states, len), Options::ALL, 0)?;
-        check::<f32>(sizes(1, 64, 1, states, len), Options::ALL, 1)?;
+        check::<f16>(sizes(1, 64, 1, states, len), ALL, 0)?;
+        check::<f32>(sizes(1, 64, 1, states, len), ALL, 1)?;
     }
     Ok(())
 }
@@ -194,7 +193,7 @@ fn gradients_of_common_sizes_are_within_their_bounds() -> Result<(), Error> {
 #[test]
 fn bits_do_not_depend_on_the_kernel() -> Result<(), Error> {
     fn all_the_same<S: Storage<Accum = f32>>(sizes: Sizes) -> Result<(), Error> {
-        let problem = draw::<S>(sizes, Options { slow: true, ..Options::ALL }, 6);
+        let problem = draw::<S>(sizes, Options { slow: true, ..ALL });
         let restarts = Some(vec![0; sizes.batch * sizes.len]);
         let general = Problem { restarts, ..problem.clone() };
         for device in under_test() {
@@ -222,7 +221,7 @@ fn bits_do_not_depend_on_the_kernel() -> Result<(), Error> {
 #[test]
 fn gradients_with_respect_to_constants_are_within_their_bounds() -> Result<(), Error> {
     for constant in [[true, false], [false, true], [true, true]] {
-        let options = Options { constant, ..Options::ALL };
+        let options = Options { constant, ..ALL };
         check::<f32>(sizes(2, 6, 2, 10, 29), options, 0)?;
         check::<f32>(sizes(2, 20, 1, 50, 32), Options { restarts: true, ..options }, 0)?;
         check::<bf16>(sizes(3, 6, 2, 8, 33), options, 1)?;
@@ -235,9 +234,9 @@ fn gradients_with_respect_to_constants_are_within_their_bounds() -> Result<(), E
 fn arrays_may_begin_anywhere() -> Result<(), Error> {
     for skip in 0..3 {
         for len in [29, 40] {
-            check::<f32>(sizes(2, 6, 2, 16, len), Options::ALL, skip)?;
-            check::<bf16>(sizes(2, 6, 2, 16, len), Options::ALL, skip)?;
-            check::<f16>(sizes(2, 6, 2, 5, len), Options::ALL, skip)?;
+            check::<f32>(sizes(2, 6, 2, 16, len), ALL, skip)?;
+            check::<bf16>(sizes(2, 6, 2, 16, len), ALL, skip)?;
+            check::<f16>(sizes(2, 6, 2, 5, len), ALL, skip)?;
         }
     }
     Ok(())
@@ -246,7 +245,7 @@ fn arrays_may_begin_anywhere() -> Result<(), Error> {
 #[test]
 fn empty_problems_have_gradients_of_zero() -> Result<(), Error> {
     for sizes in [sizes(0, 3, 1, 4, 5), sizes(2, 0, 1, 4, 5), sizes(2, 3, 1, 4, 0)] {
-        check::<f32>(sizes, Options::ALL, 0)?;
+        check::<f32>(sizes, ALL, 0)?;
     }
     Ok(())
 }
@@ -257,11 +256,11 @@ fn empty_problems_have_gradients_of_zero() -> Result<(), Error> {
 #[test]
 fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
     for (sizes, options) in [
-        (sizes(2, 150, 1, 16, 45), Options { restarts: true, ..Options::ALL }),
-        (sizes(1, 20, 1, 16, 700), Options { slow: true, ..Options::ALL }),
-        (sizes(1, 20, 1, 40, 30), Options::ALL),
+        (sizes(2, 150, 1, 16, 45), Options { restarts: true, ..ALL }),
+        (sizes(1, 20, 1, 16, 700), Options { slow: true, ..ALL }),
+        (sizes(1, 20, 1, 40, 30), ALL),
     ] {
-        let problem = draw::<f32>(sizes, options, 3);
+        let problem = draw::<f32>(sizes, options);
         let bits = |device: &Device, exponential| {
             computed::<f32>(device, exponential, &problem, 0)?.bits()
         };
@@ -292,8 +291,8 @@ fn bits_are_the_same_each_time_and_everywhere() -> Result<(), Error> {
 #[test]
 fn restarts_separate_sequences() -> Result<(), Error> {
     const FIRST: usize = 13;
-    let options = Options { initial: false, d_last: false, ..Options::ALL };
-    let mut problem = draw::<f32>(sizes(1, 5, 1, 16, 30), options, 8);
+    let options = Options { initial: false, d_last: false, ..ALL };
+    let mut problem = draw::<f32>(sizes(1, 5, 1, 16, 30), options);
     let mut restarts = vec![0; 30];
     restarts[FIRST] = 1;
     problem.restarts = Some(restarts);
@@ -320,8 +319,8 @@ fn restarts_separate_sequences() -> Result<(), Error> {
                     _ => continue,
                 };
                 for index in (0..rows).flat_map(|row| sound.clone().map(move |t| row * 30 + t)) {
-                    let error = (f64::from(computed[index]) - expected.values[index]).abs();
-                    let bound = 1.001 * expected.bounds[index];
+                    let error = (f64::from(computed[index]) - expected[index].value).abs();
+                    let bound = 1.001 * expected[index].bound;
                     assert!(
                         error <= bound,
                         "{} {name} {index}: {error:e}, {bound:e}",
@@ -336,7 +335,7 @@ fn restarts_separate_sequences() -> Result<(), Error> {
 
 #[test]
 fn a_step_of_training_is_recorded_and_replayed() -> Result<(), Error> {
-    let problem = draw::<f32>(sizes(1, 20, 1, 16, 700), Options::ALL, 4);
+    let problem = draw::<f32>(sizes(1, 20, 1, 16, 700), ALL);
     for device in under_test() {
         let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
         let mut here = OnDevice::new(&scan, &problem, 0)?;
@@ -372,7 +371,7 @@ fn a_step_of_training_is_recorded_and_replayed() -> Result<(), Error> {
 fn arguments_that_do_not_fit_are_refused() -> Result<(), Error> {
     let device = Device::simt();
     let scan = SelectiveScan::<f32>::new(&device, Exponential::Fast);
-    let problem = draw::<f32>(sizes(1, 4, 1, 4, 9), Options { z: false, ..Options::ALL }, 1);
+    let problem = draw::<f32>(sizes(1, 4, 1, 4, 9), Options { z: false, ..ALL });
     let mut here = OnDevice::new(&scan, &problem, 0)?;
     let shape = here.shape;
     let mut z = device.allocate(4 * 9)?;

@@ -5,6 +5,8 @@
 //! error to first order: the errors of its operands, times its derivative with respect to them,
 //! plus its own roundings. `mod.rs` compares these gradients with differences of the forward pass.
 
+use super::reference::{Bounded, Coupling, Problem, Sizes};
+
 /// The unit round-off of f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
 /// The relative errors of an exponential of a given argument, and of a reciprocal: two units and
@@ -14,105 +16,21 @@ const RCP: f64 = 2.0 * U;
 /// A smaller number may become zero.
 const TINY: f64 = f32::MIN_POSITIVE as f64;
 
-#[derive(Debug, Clone, Copy)]
-pub struct Sizes {
-    pub batch: usize,
-    pub channels: usize,
-    pub groups: usize,
-    pub states: usize,
-    pub len: usize,
-}
-
-impl Sizes {
-    pub fn row(self, batch: usize, channel: usize) -> usize {
-        (batch * self.channels + channel) * self.len
-    }
-
-    pub fn state(self, batch: usize, channel: usize) -> usize {
-        (batch * self.channels + channel) * self.states
-    }
-}
-
-/// `B` or `C`: `[batch, groups, states, len]`, or `[channels, states]` if constant.
-#[derive(Debug, Clone)]
-pub struct Coupling {
-    pub values: Vec<f64>,
-    pub varies: bool,
-}
-
-impl Coupling {
-    pub fn index(
-        &self,
-        sizes: Sizes,
-        batch: usize,
-        channel: usize,
-        state: usize,
-        step: usize,
-    ) -> usize {
-        if !self.varies {
-            return channel * sizes.states + state;
-        }
-        let group = channel / (sizes.channels / sizes.groups);
-        ((batch * sizes.groups + group) * sizes.states + state) * sizes.len + step
-    }
-}
-
-/// The inputs of the scan, and the gradients of a loss with respect to its outputs and last states.
-#[derive(Debug, Clone)]
-pub struct Problem {
-    pub sizes: Sizes,
-    pub u: Vec<f64>,
-    pub delta: Vec<f64>,
-    pub a: Vec<f64>,
-    pub b: Coupling,
-    pub c: Coupling,
-    pub d: Option<Vec<f64>>,
-    pub z: Option<Vec<f64>>,
-    pub bias: Option<Vec<f64>>,
-    pub softplus: bool,
-    pub initial: Option<Vec<f64>>,
-    pub restarts: Option<Vec<u8>>,
-    pub d_out: Vec<f64>,
-    pub d_last: Option<Vec<f64>>,
-}
-
-/// Numbers, and the largest error of each.
-#[derive(Debug, Clone, Default)]
-pub struct Bounded {
-    pub values: Vec<f64>,
-    pub bounds: Vec<f64>,
-}
-
-impl Bounded {
-    fn zeros(len: usize) -> Bounded {
-        Bounded { values: vec![0.0; len], bounds: vec![0.0; len] }
-    }
-
-    fn add(&mut self, index: usize, number: Number) {
-        self.values[index] += number.value;
-        self.bounds[index] += number.bound;
-    }
-}
-
 #[derive(Debug, Clone)]
 pub struct Gradients {
-    pub u: Bounded,
-    pub delta: Bounded,
-    pub z: Bounded,
-    pub a: Bounded,
-    pub b: Bounded,
-    pub c: Bounded,
-    pub d: Bounded,
-    pub bias: Bounded,
-    pub initial: Bounded,
+    pub u: Vec<Bounded>,
+    pub delta: Vec<Bounded>,
+    pub z: Vec<Bounded>,
+    pub a: Vec<Bounded>,
+    pub b: Vec<Bounded>,
+    pub c: Vec<Bounded>,
+    pub d: Vec<Bounded>,
+    pub bias: Vec<Bounded>,
+    pub initial: Vec<Bounded>,
 }
 
 /// A number and the bound of its error.
-#[derive(Debug, Clone, Copy, Default)]
-struct Number {
-    value: f64,
-    bound: f64,
-}
+type Number = Bounded;
 
 impl Number {
     fn exact(value: f64) -> Number {
@@ -230,63 +148,28 @@ fn restarts(problem: &Problem, batch: usize, t: usize) -> bool {
     problem.restarts.as_ref().is_some_and(|restarts| restarts[batch * problem.sizes.len + t] != 0)
 }
 
-/// Returns the outputs, the last states, and the states before each eighth step.
-pub fn forward(problem: &Problem) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
-    let sizes = problem.sizes;
-    let tiles = sizes.len.div_ceil(8);
-    let mut out = vec![0.0; sizes.batch * sizes.channels * sizes.len];
-    let mut last = vec![0.0; sizes.batch * sizes.channels * sizes.states];
-    let mut checkpoints = vec![0.0; sizes.batch * tiles * sizes.channels * sizes.states];
-    for batch in 0..sizes.batch {
-        for channel in 0..sizes.channels {
-            let states = sizes.state(batch, channel)..sizes.state(batch, channel) + sizes.states;
-            let mut h = problem
-                .initial
-                .as_ref()
-                .map_or(vec![0.0; sizes.states], |initial| initial[states.clone()].to_vec());
-            for t in 0..sizes.len {
-                if t % 8 == 0 {
-                    let to = ((batch * tiles + t / 8) * sizes.channels + channel) * sizes.states;
-                    checkpoints[to..to + sizes.states].copy_from_slice(&h);
-                }
-                let element = sizes.row(batch, channel) + t;
-                let size = step_size(problem, channel, element).0.value;
-                let u = problem.u[element];
-                let mut y = problem.d.as_ref().map_or(0.0, |d| d[channel] * u);
-                for (n, h) in h.iter_mut().enumerate() {
-                    let before = if restarts(problem, batch, t) { 0.0 } else { *h };
-                    let b = problem.b.values[problem.b.index(sizes, batch, channel, n, t)];
-                    let c = problem.c.values[problem.c.index(sizes, batch, channel, n, t)];
-                    *h = (size * problem.a[channel * sizes.states + n]).exp() * before
-                        + size * u * b;
-                    y += c * *h;
-                }
-                out[element] =
-                    problem.z.as_ref().map_or(y, |z| y * z[element] * logistic(z[element]));
-            }
-            last[states].copy_from_slice(&h);
-        }
-    }
-    (out, last, checkpoints)
+fn add(to: &mut [Bounded], index: usize, number: Number) {
+    to[index] = to[index].plus(number);
 }
 
 /// The length from which sequences may be cut into chunks.
 const CUT_FROM: usize = 512;
 
 pub fn gradients(problem: &Problem) -> Gradients {
+    let zeros = |len: usize| vec![Bounded::default(); len];
     let sizes = problem.sizes;
     let Sizes { batch: batches, channels, states, len, .. } = sizes;
     let per_group = channels / sizes.groups;
     let mut all = Gradients {
-        u: Bounded::zeros(problem.u.len()),
-        delta: Bounded::zeros(problem.u.len()),
-        z: Bounded::zeros(problem.u.len()),
-        a: Bounded::zeros(problem.a.len()),
-        b: Bounded::zeros(problem.b.values.len()),
-        c: Bounded::zeros(problem.c.values.len()),
-        d: Bounded::zeros(channels),
-        bias: Bounded::zeros(channels),
-        initial: Bounded::zeros(batches * channels * states),
+        u: zeros(problem.u.len()),
+        delta: zeros(problem.u.len()),
+        z: zeros(problem.u.len()),
+        a: zeros(problem.a.len()),
+        b: zeros(problem.b.values.len()),
+        c: zeros(problem.c.values.len()),
+        d: zeros(channels),
+        bias: zeros(channels),
+        initial: zeros(batches * channels * states),
     };
     let [mut a, mut b, mut c] = [problem.a.len(), problem.b.values.len(), problem.c.values.len()]
         .map(|len| vec![Sum::default(); len]);
@@ -296,7 +179,7 @@ pub fn gradients(problem: &Problem) -> Gradients {
             let first = sizes.state(batch, channel);
             let row = sizes.row(batch, channel);
             let steps: Vec<Step> = (0..len).map(|t| step(problem, batch, channel, t)).collect();
-            let at = |coupling: &Coupling, n, t| coupling.index(sizes, batch, channel, n, t);
+            let at = |coupling: &Coupling, n, t| coupling.index(sizes, [batch, channel, n, t]);
             let skip_weight = problem.d.as_ref().map_or(0.0, |d| d[channel]);
             let mut y = vec![Sum::default(); len];
             let (mut by_input, mut by_decay) = (y.clone(), y.clone());
@@ -340,7 +223,7 @@ pub fn gradients(problem: &Problem) -> Gradients {
                     a[channel * states + n].add(steps[t].size.times(d_log));
                     carry = carry.off(of_chunk * (rate * steps[t].size.value).abs());
                 }
-                all.initial.add(first + n, carry);
+                add(&mut all.initial, first + n, carry);
             }
             for (t, step) in steps.iter().enumerate() {
                 let u = Number::exact(problem.u[row + t]);
@@ -349,13 +232,13 @@ pub fn gradients(problem: &Problem) -> Gradients {
                 let by_decay = by_decay[t].after(across + 3);
                 let skip_weight = Number::exact(skip_weight);
                 let y = y.plus(skip_weight.times(u)).rounded();
-                all.z.add(row + t, step.d_gate.times(y).rounded());
+                add(&mut all.z, row + t, step.d_gate.times(y).rounded());
                 let d_u =
                     step.size.times(by_input).plus(skip_weight.times(step.d_y).rounded()).rounded();
-                all.u.add(row + t, d_u);
+                add(&mut all.u, row + t, d_u);
                 let d_size = u.times(by_input).plus(by_decay).rounded();
                 let d_delta = d_size.times(step.slope).rounded();
-                all.delta.add(row + t, d_delta);
+                add(&mut all.delta, row + t, d_delta);
                 shift[channel].add(d_delta);
                 skip[channel].add(step.d_y.times(u));
             }
@@ -364,9 +247,9 @@ pub fn gradients(problem: &Problem) -> Gradients {
     // The number of additions on a term's way: over the steps, and over sequences and chunks.
     let through = |steps: usize| steps + batches * (1 + len / 256) + 12;
     let vary = |coupling: &Coupling| if coupling.varies { per_group + 3 } else { through(len) };
-    let finish = |to: &mut Bounded, from: &[Sum], roundings: usize| {
+    let finish = |to: &mut [Bounded], from: &[Sum], roundings: usize| {
         for (index, sum) in from.iter().enumerate() {
-            to.add(index, sum.after(roundings));
+            add(to, index, sum.after(roundings));
         }
     };
     finish(&mut all.a, &a, through(len));

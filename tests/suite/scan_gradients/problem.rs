@@ -1,122 +1,24 @@
-//! Random problems, on a device and in double precision.
+//! Random problems and their gradients on a device.
 //!
-//! [`draw`] makes a problem whose numbers the storage type holds exactly, so that the oracle and
-//! the device see the same ones. [`OnDevice`] keeps its arrays on a device, possibly at an odd
-//! address, and runs both passes; all gradients begin as NaN, so that an element that is not
-//! written shows. [`judge`] compares with the oracle's bounds. The probe uses this module too.
+//! [`OnDevice`] keeps the arrays of a problem on a device, possibly at an odd address, and runs
+//! both passes. All gradients begin as NaN, so that an element that is not written shows. [`judge`]
+//! compares with the oracle's bounds. The probe uses this module too. `selective_scan/given.rs`
+//! draws the problems.
 
 use linrec::Error;
 use linrec::device::{
-    Buffer, Device, Exponential, Launched, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient,
+    Buffer, Device, Exponential, Launched, ScanBackwardOptions, ScanCouplingGradient,
     ScanForwardOptions, ScanGradients, ScanInputs, ScanShape, SelectiveScan, Storage,
 };
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 
-use super::oracle::{Bounded, Coupling, Gradients, Problem, Sizes};
-
-/// The options of a problem.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    pub d: bool,
-    pub z: bool,
-    pub bias: bool,
-    pub softplus: bool,
-    pub initial: bool,
-    pub restarts: bool,
-    pub d_last: bool,
-    /// True if states fade slowly, so that a loss between tiles shows.
-    pub slow: bool,
-    /// True for B and C that are the same at all steps.
-    pub constant: [bool; 2],
-}
-
-impl Options {
-    pub const ALL: Options = Options {
-        d: true,
-        z: true,
-        bias: true,
-        softplus: true,
-        initial: true,
-        restarts: false,
-        d_last: true,
-        slow: false,
-        constant: [false; 2],
-    };
-    pub const NOTHING: Options = Options {
-        d: false,
-        z: false,
-        bias: false,
-        softplus: false,
-        initial: false,
-        restarts: false,
-        d_last: false,
-        slow: false,
-        constant: [false; 2],
-    };
-}
-
-/// Draws a problem whose numbers are exact in `S` or, for arrays without an axis of time, in f32.
-pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options, seed: u64) -> Problem {
-    let mut rng = StdRng::seed_from_u64(seed);
-    let mut draw = |len: usize, low: f32, high: f32| -> Vec<f32> {
-        (0..len).map(|_| rng.random_range(low..high)).collect()
-    };
-    let stored = |numbers: Vec<f32>| -> Vec<f64> {
-        numbers.into_iter().map(|number| S::narrow(number).widen().into()).collect()
-    };
-    let wide = |numbers: Vec<f32>| -> Vec<f64> { numbers.into_iter().map(f64::from).collect() };
-    let Sizes { batch, channels, groups, states, len } = sizes;
-    let (rows, couplings) = (batch * channels * len, batch * groups * states * len);
-    let (sizes_from, sizes_to) = if options.softplus { (-4.0, 1.0) } else { (0.0, 0.3) };
-    let fastest = if options.slow { -0.02 } else { -3.0 };
-    let u = stored(draw(rows, -2.0, 2.0));
-    let delta = stored(draw(rows, sizes_from, sizes_to));
-    let a = wide(draw(channels * states, fastest, 0.0));
-    let [b, c] = options.constant.map(|constant| Coupling {
-        values: match constant {
-            true => wide(draw(channels * states, -2.0, 2.0)),
-            false => stored(draw(couplings, -2.0, 2.0)),
-        },
-        varies: !constant,
-    });
-    Problem {
-        sizes,
-        u,
-        delta,
-        a,
-        b,
-        c,
-        d: options.d.then(|| wide(draw(channels, -2.0, 2.0))),
-        z: options.z.then(|| stored(draw(rows, -4.0, 4.0))),
-        bias: options.bias.then(|| wide(draw(channels, -0.05, 0.5))),
-        softplus: options.softplus,
-        initial: options.initial.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
-        restarts: options.restarts.then(|| {
-            draw(batch * len, 0.0, 1.0).into_iter().map(|number| u8::from(number < 0.05)).collect()
-        }),
-        d_out: stored(draw(rows, -2.0, 2.0)),
-        d_last: options.d_last.then(|| wide(draw(batch * channels * states, -2.0, 2.0))),
-    }
-}
+use super::given::{Arrays, OneOf, stored};
+use super::oracle::Gradients;
+use super::reference::{Bounded, Coupling, Problem, Sizes};
 
 /// A gradient's name, true if it is rounded to the storage type, and its numbers.
 type Named = (&'static str, bool, Vec<f32>);
 
-/// B or C on a device, or the gradient with respect to it.
-enum OneOf<S> {
-    Varying(Buffer<S>),
-    Constant(Buffer<f32>),
-}
-
 impl<S: Storage<Accum = f32>> OneOf<S> {
-    fn given(&self) -> ScanCoupling<'_, S> {
-        match self {
-            OneOf::Varying(buffer) => ScanCoupling::Varying(buffer),
-            OneOf::Constant(buffer) => ScanCoupling::Constant(buffer),
-        }
-    }
-
     fn wanted(&mut self) -> ScanCouplingGradient<'_, S> {
         match self {
             OneOf::Varying(buffer) => ScanCouplingGradient::Varying(buffer),
@@ -138,17 +40,8 @@ impl<S: Storage<Accum = f32>> OneOf<S> {
 /// A problem's arrays on a device, and all gradients, which begin as NaN.
 pub struct OnDevice<S> {
     pub shape: ScanShape,
-    softplus: bool,
-    u: Buffer<S>,
-    delta: Buffer<S>,
-    a: Buffer<f32>,
-    b: OneOf<S>,
-    c: OneOf<S>,
-    d: Option<Buffer<f32>>,
-    z: Option<Buffer<S>>,
-    bias: Option<Buffer<f32>>,
-    initial: Option<Buffer<f32>>,
-    restarts: Option<Buffer<u8>>,
+    given: Arrays<S>,
+    has_z: bool,
     d_out: Buffer<S>,
     d_last: Option<Buffer<f32>>,
     pub checkpoints: Buffer<f32>,
@@ -168,12 +61,6 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         skip: usize,
     ) -> Result<OnDevice<S>, Error> {
         let device = scan.device();
-        let stored = |numbers: &[f64]| -> Result<Buffer<S>, Error> {
-            let skipped = std::iter::repeat_n(S::narrow(0.0), skip);
-            let numbers: Vec<S> =
-                skipped.chain(numbers.iter().map(|&number| S::narrow(number as f32))).collect();
-            device.upload(&numbers)?.slice(skip..)
-        };
         let nans = |len: usize| -> Result<Buffer<S>, Error> {
             let mut buffer = device.allocate::<S>(len + skip)?;
             buffer.poison()?;
@@ -187,15 +74,9 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
             buffer.poison()?;
             Ok(buffer)
         };
-        let all_wide = |numbers: &Option<Vec<f64>>| numbers.as_deref().map(wide).transpose();
-        let Sizes { batch, channels, groups, states, len } = problem.sizes;
-        let shape = ScanShape { batch, channels, seq_len: len, states, groups };
-        let coupling = |given: &Coupling| -> Result<OneOf<S>, Error> {
-            Ok(match given.varies {
-                true => OneOf::Varying(stored(&given.values)?),
-                false => OneOf::Constant(wide(&given.values)?),
-            })
-        };
+        let Sizes { batch, channels, states, len, .. } = problem.sizes;
+        let given = Arrays::new(device, problem, skip)?;
+        let shape = given.shape;
         let d_coupling = |given: &Coupling| -> Result<OneOf<S>, Error> {
             Ok(match given.varies {
                 true => OneOf::Varying(nans(given.values.len())?),
@@ -206,23 +87,10 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         let kept = batch * len.div_ceil(ScanShape::CHECKPOINT_STEPS) * channels * states;
         let mut here = OnDevice {
             shape,
-            softplus: problem.softplus,
-            u: stored(&problem.u)?,
-            delta: stored(&problem.delta)?,
-            a: wide(&problem.a)?,
-            b: coupling(&problem.b)?,
-            c: coupling(&problem.c)?,
-            d: all_wide(&problem.d)?,
-            z: problem.z.as_deref().map(stored).transpose()?,
-            bias: all_wide(&problem.bias)?,
-            initial: all_wide(&problem.initial)?,
-            restarts: problem
-                .restarts
-                .as_deref()
-                .map(|restarts| device.upload(restarts))
-                .transpose()?,
-            d_out: stored(&problem.d_out)?,
-            d_last: all_wide(&problem.d_last)?,
+            given,
+            has_z: problem.z.is_some(),
+            d_out: stored(device, &problem.d_out, skip)?,
+            d_last: problem.d_last.as_deref().map(wide).transpose()?,
             checkpoints: wide_nans(kept)?,
             d_rows: [nans(rows)?, nans(rows)?, nans(rows)?],
             d_couplings: [d_coupling(&problem.b)?, d_coupling(&problem.c)?],
@@ -242,19 +110,6 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
     /// Returns the arguments of the backward pass: inputs, the gradient with respect to the
     /// outputs, checkpoints, and the destinations of the results.
     pub fn parts(&mut self) -> (ScanInputs<'_, S>, &Buffer<S>, &Buffer<f32>, ScanGradients<'_, S>) {
-        let inputs = ScanInputs {
-            u: &self.u,
-            delta: &self.delta,
-            a: &self.a,
-            b: self.b.given(),
-            c: self.c.given(),
-            d: self.d.as_ref(),
-            z: self.z.as_ref(),
-            delta_bias: self.bias.as_ref(),
-            softplus: self.softplus,
-            initial: self.initial.as_ref(),
-            restarts: self.restarts.as_ref(),
-        };
         let [u, delta, z] = &mut self.d_rows;
         let [b, c] = &mut self.d_couplings;
         let [d, delta_bias] = &mut self.d_per_channel;
@@ -265,11 +120,11 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
             b: b.wanted(),
             c: c.wanted(),
             d: Some(d),
-            z: self.z.is_some().then_some(z),
+            z: self.has_z.then_some(z),
             delta_bias: Some(delta_bias),
             initial: Some(&mut self.d_initial),
         };
-        (inputs, &self.d_out, &self.checkpoints, gradients)
+        (self.given.inputs(), &self.d_out, &self.checkpoints, gradients)
     }
 
     /// Returns the gradient with respect to the last states, if the problem has one.
@@ -302,7 +157,7 @@ impl<S: Storage<Accum = f32>> OnDevice<S> {
         let [b, c] = &self.d_couplings;
         let ((b_is_stored, b), (c_is_stored, c)) = (b.download()?, c.download()?);
         let [d, bias] = &self.d_per_channel;
-        let z = if self.z.is_some() { stored(z)? } else { Vec::new() };
+        let z = if self.has_z { stored(z)? } else { Vec::new() };
         Ok(vec![
             ("u", true, stored(u)?),
             ("delta", true, stored(delta)?),
@@ -350,10 +205,11 @@ pub fn verdict<S: Storage<Accum = f32>>(
     expected: &Gradients,
 ) -> Result<Result<(), String>, Error> {
     let Gradients { u, delta, z, a, b, c, d, bias, initial } = expected;
-    let expected: [&Bounded; 9] = [u, delta, z, a, b, c, d, bias, initial];
+    let expected: [&Vec<Bounded>; 9] = [u, delta, z, a, b, c, d, bias, initial];
     for ((name, is_stored, computed), expected) in here.gradients()?.into_iter().zip(expected) {
         for (index, &got) in computed.iter().enumerate() {
-            let (value, bound) = (expected.values[index], 1.001 * expected.bounds[index]);
+            let Bounded { value, bound } = expected[index];
+            let bound = 1.001 * bound;
             let narrowing = S::NARROWING;
             let stored = narrowing.unit_roundoff * (value.abs() + bound) + narrowing.smallest;
             let bound = if is_stored { bound + stored } else { bound };

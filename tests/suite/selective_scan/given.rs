@@ -2,13 +2,13 @@
 
 use linrec::Error;
 use linrec::device::{
-    Buffer, Device, Exponential, ScanCoupling, ScanForwardOptions, ScanInputs, ScanShape,
+    Buffer, Device, Exponential, Launched, ScanCoupling, ScanForwardOptions, ScanInputs, ScanShape,
     SelectiveScan, Storage,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::reference::{Bounded, Scan, Sizes};
+use super::reference::{Bounded, Coupling, Problem, Sizes};
 
 /// The options of a scan.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +19,8 @@ pub struct Options {
     pub softplus: bool,
     pub initial: bool,
     pub restarts: bool,
+    /// True if the loss depends on the last states.
+    pub d_last: bool,
     /// True if decays are near one, so that a state lost between tiles shows.
     pub slow: bool,
     /// True for B and C that are constant.
@@ -33,6 +35,7 @@ impl Options {
         softplus: true,
         initial: true,
         restarts: true,
+        d_last: true,
         slow: false,
         constant: [false; 2],
     };
@@ -43,6 +46,7 @@ impl Options {
         softplus: false,
         initial: false,
         restarts: false,
+        d_last: false,
         slow: false,
         constant: [false; 2],
     };
@@ -51,7 +55,7 @@ impl Options {
 /// Draws a scan whose numbers are exact in `S` or, for arrays without an axis of time, in f32. Step
 /// sizes are positive and rates are not, so decays are in (0, 1]; each seventh rate is zero, and
 /// its decay one.
-pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options) -> Scan {
+pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options) -> Problem {
     let Sizes { batch, channels, groups, states, len } = sizes;
     let mut rng = StdRng::seed_from_u64((len * 31 + channels * 7 + states) as u64);
     let mut numbers = |count: usize, low: f32, high: f32| -> Vec<f32> {
@@ -66,18 +70,20 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options) -> Scan {
     let mut a = wide(numbers(channels * states, if options.slow { -0.02 } else { -3.0 }, 0.0));
     a.iter_mut().step_by(7).for_each(|a| *a = 0.0);
     let u = stored(numbers(rows, -2.0, 2.0));
-    let [b, c] = options.constant.map(|constant| match constant {
-        true => wide(numbers(channels * states, -2.0, 2.0)),
-        false => stored(numbers(couplings, -2.0, 2.0)),
+    let [b, c] = options.constant.map(|constant| Coupling {
+        values: match constant {
+            true => wide(numbers(channels * states, -2.0, 2.0)),
+            false => stored(numbers(couplings, -2.0, 2.0)),
+        },
+        varies: !constant,
     });
-    Scan {
+    Problem {
         sizes,
         u,
         delta: stored(numbers(rows, least, most)),
         a,
         b,
         c,
-        constant: options.constant,
         d: options.d.then(|| wide(numbers(channels, -2.0, 2.0))),
         z: options.z.then(|| stored(numbers(rows, -6.0, 6.0))),
         bias: options.bias.then(|| wide(numbers(channels, 0.0, 0.5))),
@@ -88,19 +94,22 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options) -> Scan {
             drawn.into_iter().map(|number| if number < 0.04 { 3 } else { 0 }).collect()
         }),
         chunks: None,
+        d_out: stored(numbers(rows, -2.0, 2.0)),
+        d_last: options.d_last.then(|| wide(numbers(batch * channels * states, -2.0, 2.0))),
     }
 }
 
-enum Coupling<S> {
+/// `B` or `C` on a device, or the gradient with respect to it.
+pub enum OneOf<S> {
     Varying(Buffer<S>),
     Constant(Buffer<f32>),
 }
 
-impl<S> Coupling<S> {
+impl<S> OneOf<S> {
     fn given(&self) -> ScanCoupling<'_, S> {
         match self {
-            Coupling::Varying(buffer) => ScanCoupling::Varying(buffer),
-            Coupling::Constant(buffer) => ScanCoupling::Constant(buffer),
+            OneOf::Varying(buffer) => ScanCoupling::Varying(buffer),
+            OneOf::Constant(buffer) => ScanCoupling::Constant(buffer),
         }
     }
 }
@@ -110,18 +119,20 @@ pub struct Arrays<S> {
     softplus: bool,
     rows: [Buffer<S>; 2],
     a: Buffer<f32>,
-    couplings: [Coupling<S>; 2],
+    couplings: [OneOf<S>; 2],
     z: Option<Buffer<S>>,
     per_channel: [Option<Buffer<f32>>; 2],
     initial: Option<Buffer<f32>>,
     restarts: Option<Buffer<u8>>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+/// The results of a scan; the last states and checkpoints are empty if they are not wanted.
+#[derive(Debug, Clone)]
 pub struct Computed {
     pub out: Vec<f32>,
     pub last: Vec<f32>,
     pub checkpoints: Vec<f32>,
+    pub launched: Launched,
 }
 
 impl Computed {
@@ -131,22 +142,28 @@ impl Computed {
     }
 }
 
+/// Uploads numbers, which begin `skip` elements into their memory.
+pub fn stored<S: Storage<Accum = f32>>(
+    device: &Device,
+    numbers: &[f64],
+    skip: usize,
+) -> Result<Buffer<S>, Error> {
+    let numbers = std::iter::repeat_n(0.0, skip).chain(numbers.iter().copied());
+    let numbers: Vec<S> = numbers.map(|number| S::narrow(number as f32)).collect();
+    device.upload(&numbers)?.slice(skip..)
+}
+
 impl<S: Storage<Accum = f32>> Arrays<S> {
     /// Uploads a scan. Arrays with an axis of time begin `skip` elements into their memory.
-    pub fn new(device: &Device, scan: &Scan, skip: usize) -> Result<Arrays<S>, Error> {
-        let stored = |numbers: &[f64]| -> Result<Buffer<S>, Error> {
-            let before = std::iter::repeat_n(0.0, skip);
-            let numbers = before.chain(numbers.iter().copied());
-            let numbers: Vec<S> = numbers.map(|number| S::narrow(number as f32)).collect();
-            device.upload(&numbers)?.slice(skip..)
-        };
+    pub fn new(device: &Device, scan: &Problem, skip: usize) -> Result<Arrays<S>, Error> {
+        let stored = |numbers: &[f64]| stored::<S>(device, numbers, skip);
         let wide = |numbers: &[f64]| {
             device.upload(&numbers.iter().map(|&number| number as f32).collect::<Vec<f32>>())
         };
-        let coupling = |numbers: &[f64], constant: bool| -> Result<Coupling<S>, Error> {
-            Ok(match constant {
-                true => Coupling::Constant(wide(numbers)?),
-                false => Coupling::Varying(stored(numbers)?),
+        let coupling = |given: &Coupling| -> Result<OneOf<S>, Error> {
+            Ok(match given.varies {
+                true => OneOf::Varying(stored(&given.values)?),
+                false => OneOf::Constant(wide(&given.values)?),
             })
         };
         let any = |numbers: &Option<Vec<f64>>| numbers.as_deref().map(wide).transpose();
@@ -156,7 +173,7 @@ impl<S: Storage<Accum = f32>> Arrays<S> {
             softplus: scan.softplus,
             rows: [stored(&scan.u)?, stored(&scan.delta)?],
             a: wide(&scan.a)?,
-            couplings: [coupling(&scan.b, scan.constant[0])?, coupling(&scan.c, scan.constant[1])?],
+            couplings: [coupling(&scan.b)?, coupling(&scan.c)?],
             z: scan.z.as_deref().map(stored).transpose()?,
             per_channel: [any(&scan.d)?, any(&scan.bias)?],
             initial: any(&scan.initial)?,
@@ -181,12 +198,24 @@ impl<S: Storage<Accum = f32>> Arrays<S> {
     }
 }
 
-/// Computes a scan; all results begin as NaN.
+/// Computes all results of a scan.
 pub fn computed<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
-    scan: &Scan,
+    scan: &Problem,
     skip: usize,
+) -> Result<Computed, Error> {
+    wanted::<S>(device, exponential, scan, skip, [true, true])
+}
+
+/// Computes the outputs and, if they are wanted, the last states and the checkpoints; all results
+/// begin as NaN.
+pub fn wanted<S: Storage<Accum = f32>>(
+    device: &Device,
+    exponential: Exponential,
+    scan: &Problem,
+    skip: usize,
+    [last_wanted, checkpoints_wanted]: [bool; 2],
 ) -> Result<Computed, Error> {
     let arrays = Arrays::<S>::new(device, scan, skip)?;
     let shape = arrays.shape;
@@ -198,17 +227,21 @@ pub fn computed<S: Storage<Accum = f32>>(
     checkpoints.poison()?;
     let mut out = out.slice(skip..)?;
     let options = ScanForwardOptions {
-        last: Some(&mut last),
-        checkpoints: Some(&mut checkpoints),
+        last: last_wanted.then_some(&mut last),
+        checkpoints: checkpoints_wanted.then_some(&mut checkpoints),
         chunks: scan.chunks,
         ..Default::default()
     };
     let scan = SelectiveScan::<S>::new(device, exponential);
-    scan.forward_into(&arrays.inputs(), &mut out, shape, options)?;
+    let launched = scan.forward_into(&arrays.inputs(), &mut out, shape, options)?;
+    let states = |buffer: &Buffer<f32>, is_wanted: bool| {
+        if is_wanted { buffer.download() } else { Ok(Vec::new()) }
+    };
     Ok(Computed {
         out: out.download()?.into_iter().map(Storage::widen).collect(),
-        last: last.download()?,
-        checkpoints: checkpoints.download()?,
+        last: states(&last, last_wanted)?,
+        checkpoints: states(&checkpoints, checkpoints_wanted)?,
+        launched,
     })
 }
 

@@ -7,7 +7,7 @@ use linrec::contract::golden::array_distance;
 use ndarray::{Array, Array3, Array4, Dimension, Ix1, Ix2, Ix3, Ix4};
 use ndarray_npy::{NpzReader, ReadNpzError};
 
-use super::reference::{Bounded, Scan, Sizes};
+use super::reference::{Bounded, Coupling, Problem, Sizes};
 
 type Archive = NpzReader<Cursor<&'static [u8]>>;
 
@@ -27,18 +27,18 @@ fn numbers<D: Dimension>(array: Array<f64, D>) -> Vec<f64> {
 }
 
 /// Reads a case, with its outputs and last states.
-fn read(archive: &mut Archive, case: &str) -> Result<(Scan, [Array3<f64>; 2]), ReadNpzError> {
+fn read(archive: &mut Archive, case: &str) -> Result<(Problem, [Array3<f64>; 2]), ReadNpzError> {
     let is_full = case.starts_with("full");
     let u: Array3<f64> = array(archive, case, "u")?;
     let b: Array4<f64> = array(archive, case, "B")?;
     let ((batch, channels, len), (_, groups, states, _)) = (u.dim(), b.dim());
-    let mut scan = Scan {
+    let mut scan = Problem {
         sizes: Sizes { batch, channels, groups, states, len },
         u: numbers(u),
         delta: numbers(array::<Ix3>(archive, case, "delta")?),
         a: numbers(array::<Ix2>(archive, case, "A")?),
-        b: numbers(b),
-        c: numbers(array::<Ix4>(archive, case, "C")?),
+        b: Coupling { values: numbers(b), varies: true },
+        c: Coupling { values: numbers(array::<Ix4>(archive, case, "C")?), varies: true },
         d: None,
         z: None,
         bias: None,
@@ -46,7 +46,8 @@ fn read(archive: &mut Archive, case: &str) -> Result<(Scan, [Array3<f64>; 2]), R
         initial: None,
         restarts: None,
         chunks: None,
-        constant: [false; 2],
+        d_out: Vec::new(),
+        d_last: None,
     };
     if is_full {
         scan.d = Some(numbers(array::<Ix1>(archive, case, "D")?));
@@ -56,15 +57,15 @@ fn read(archive: &mut Archive, case: &str) -> Result<(Scan, [Array3<f64>; 2]), R
     Ok((scan, [array(archive, case, "y")?, array(archive, case, "last_state")?]))
 }
 
-fn rounded(scan: &Scan) -> Scan {
+fn rounded(scan: &Problem) -> Problem {
     let round = |numbers: &Vec<f64>| numbers.iter().map(|&x| f64::from(x as f32)).collect();
     let any = |numbers: &Option<Vec<f64>>| numbers.as_ref().map(round);
-    Scan {
+    Problem {
         u: round(&scan.u),
         delta: round(&scan.delta),
         a: round(&scan.a),
-        b: round(&scan.b),
-        c: round(&scan.c),
+        b: Coupling { values: round(&scan.b.values), varies: true },
+        c: Coupling { values: round(&scan.c.values), varies: true },
         d: any(&scan.d),
         z: any(&scan.z),
         bias: any(&scan.bias),

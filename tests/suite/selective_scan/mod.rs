@@ -23,11 +23,11 @@ use linrec::kernels;
 
 use crate::engines::has_emulated_functions;
 use given::{Arrays, Options, computed, draw, judge};
-use reference::{Scan, Sizes};
+use reference::{Problem, Sizes};
 
 const BOTH: [Exponential; 2] = [Exponential::Fast, Exponential::Exact];
 
-fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize) -> Sizes {
+pub fn sizes(batch: usize, channels: usize, groups: usize, states: usize, len: usize) -> Sizes {
     Sizes { batch, channels, groups, states, len }
 }
 
@@ -41,7 +41,7 @@ fn check<S: Storage<Accum = f32>>(
 }
 
 fn check_scan<S: Storage<Accum = f32>>(
-    scan: &Scan,
+    scan: &Problem,
     options: &str,
     skip: usize,
 ) -> Result<(), Error> {
@@ -105,7 +105,7 @@ fn cut<S: Storage<Accum = f32>>(
     options: Options,
     chunks: usize,
 ) -> Result<(), Error> {
-    let scan = Scan { chunks: Some(chunks), ..draw::<S>(sizes, options) };
+    let scan = Problem { chunks: Some(chunks), ..draw::<S>(sizes, options) };
     check_scan::<S>(&scan, &format!("{options:?}, {chunks} chunks"), 0)
 }
 
@@ -282,7 +282,7 @@ fn outputs_do_not_depend_on_the_other_results() -> Result<(), Error> {
 fn bits_do_not_depend_on_the_launch() -> Result<(), Error> {
     for (states, len, chunks) in [(8, 37, 1), (16, 64, 1), (17, 37, 1), (16, 97, 3)] {
         let drawn = draw::<f32>(sizes(2, 128, 2, states, len), Options::ALL);
-        let scan = Scan { chunks: Some(chunks), ..drawn };
+        let scan = Problem { chunks: Some(chunks), ..drawn };
         for exponential in BOTH {
             let mut all = Vec::new();
             for threads in [1, 3, 16] {

@@ -2,73 +2,45 @@
 
 use half::{bf16, f16};
 use linrec::Error;
-use linrec::device::{Device, Exponential, ScanForwardOptions, SelectiveScan, Storage, under_test};
+use linrec::device::{Device, Exponential, Storage, under_test};
 
-use super::given::{Arrays, Options, draw};
-use super::reference::Scan;
+use super::given::{Options, draw, wanted};
+use super::reference::Problem;
 use super::sizes;
 
-/// The bits of a scan's results, and the number of barriers of its blocks if it is counted.
-struct Found {
-    bits: Vec<u32>,
-    barriers: Option<u64>,
-}
-
+/// Returns the bits of a scan's results, and the number of barriers of its blocks if it is counted.
 fn compute<S: Storage<Accum = f32>>(
     device: &Device,
-    scan: &Scan,
+    scan: &Problem,
     skip: usize,
-    wanted: [bool; 2],
-) -> Result<Found, Error> {
-    let arrays = Arrays::<S>::new(device, scan, skip)?;
-    let shape = arrays.shape;
-    let mut out = device.allocate::<S>(scan.u.len() + skip)?;
-    let mut last = device.allocate::<f32>(shape.batch * shape.channels * shape.states)?;
-    let mut checkpoints = device.allocate::<f32>(shape.checkpoints_len().unwrap())?;
-    out.poison()?;
-    last.poison()?;
-    checkpoints.poison()?;
-    let mut out = out.slice(skip..)?;
-    let options = ScanForwardOptions {
-        last: wanted[0].then_some(&mut last),
-        checkpoints: wanted[1].then_some(&mut checkpoints),
-        chunks: scan.chunks,
-        ..Default::default()
-    };
-    let fused = SelectiveScan::<S>::new(device, Exponential::Fast);
-    let launched = fused.forward_into(&arrays.inputs(), &mut out, shape, options)?;
-    let mut bits: Vec<u32> =
-        out.download()?.into_iter().map(|number| number.widen().to_bits()).collect();
-    for (numbers, wanted) in [(&last, wanted[0]), (&checkpoints, wanted[1])] {
-        if wanted {
-            bits.extend(numbers.download()?.into_iter().map(f32::to_bits));
-        }
-    }
-    Ok(Found { bits, barriers: launched.counters().map(|counters| counters.barriers) })
+    results: [bool; 2],
+) -> Result<(Vec<u32>, Option<u64>), Error> {
+    let found = wanted::<S>(device, Exponential::Fast, scan, skip, results)?;
+    Ok((found.bits(), found.launched.counters().map(|counters| counters.barriers)))
 }
 
 /// Returns the same scan with restarts, none of which is set: it runs the general kernel.
-fn general(scan: &Scan) -> Scan {
+fn general(scan: &Problem) -> Problem {
     let restarts = Some(vec![0; scan.sizes.batch * scan.sizes.len]);
-    Scan { restarts, ..scan.clone() }
+    Problem { restarts, ..scan.clone() }
 }
 
-fn same_bits<S: Storage<Accum = f32>>(scan: &Scan, skip: usize) -> Result<(), Error> {
+fn same_bits<S: Storage<Accum = f32>>(scan: &Problem, skip: usize) -> Result<(), Error> {
     for device in under_test() {
-        for wanted in [[true, true], [true, false], [false, false]] {
-            let plain = compute::<S>(&device, scan, skip, wanted)?;
-            let all = compute::<S>(&device, &general(scan), skip, wanted)?;
+        for results in [[true, true], [true, false], [false, false]] {
+            let (plain, barriers) = compute::<S>(&device, scan, skip, results)?;
+            let (all, most) = compute::<S>(&device, &general(scan), skip, results)?;
             let what = format!(
-                "{} {} {:?} {wanted:?}, {skip} behind, {:?} chunks",
+                "{} {} {:?} {results:?}, {skip} behind, {:?} chunks",
                 device.label(),
                 S::ELEMENT,
                 scan.sizes,
                 scan.chunks
             );
-            let differ = plain.bits.iter().zip(&all.bits).filter(|(a, b)| a != b).count();
-            assert!(plain.bits == all.bits, "{what}: {differ} of {} differ", all.bits.len());
-            if let (Some(plain), Some(all)) = (plain.barriers, all.barriers) {
-                assert!(plain < all, "{what}: {plain} barriers, and {all}");
+            let differ = plain.iter().zip(&all).filter(|(a, b)| a != b).count();
+            assert!(plain == all, "{what}: {differ} of {} differ", all.len());
+            if let (Some(barriers), Some(most)) = (barriers, most) {
+                assert!(barriers < most, "{what}: {barriers} barriers, and {most}");
             }
         }
     }
@@ -122,7 +94,7 @@ fn bits_are_the_same_for_any_chunks() -> Result<(), Error> {
         [(16, 128, 4), (16, 150, 2), (8, 299, 4), (16, 97, 100), (16, 712, 2)]
     {
         let shape = sizes(1, 32, 1, states, len);
-        let cut = |scan: Scan| Scan { chunks: Some(chunks), ..scan };
+        let cut = |scan: Problem| Problem { chunks: Some(chunks), ..scan };
         same_bits::<f32>(&cut(draw::<f32>(shape, options)), 0)?;
         same_bits::<bf16>(&cut(draw::<bf16>(shape, options)), 0)?;
     }
@@ -146,15 +118,14 @@ fn bits_are_the_same_for_arrays_that_begin_anywhere() -> Result<(), Error> {
 fn uncommon_scans_run_the_general_kernel() -> Result<(), Error> {
     let options = Options { restarts: false, ..Options::ALL };
     let device = Device::simt();
-    let barriers = |scan: &Scan| compute::<f32>(&device, scan, 0, [true, true]);
+    let found = |scan: &Problem| compute::<f32>(&device, scan, 0, [true, true]);
     for (shape, options) in [
         (sizes(1, 40, 1, 16, 64), options),
         (sizes(1, 32, 1, 12, 64), options),
         (sizes(1, 32, 1, 16, 64), Options { constant: [true, false], ..options }),
     ] {
         let scan = draw::<f32>(shape, options);
-        let (found, all) = (barriers(&scan)?, barriers(&general(&scan))?);
-        assert!(found.bits == all.bits && found.barriers == all.barriers, "{shape:?}");
+        assert!(found(&scan)? == found(&general(&scan))?, "{shape:?}");
     }
     Ok(())
 }

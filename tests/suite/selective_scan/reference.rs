@@ -52,17 +52,45 @@ pub struct Sizes {
     pub len: usize,
 }
 
-/// The inputs of a scan, in the layout of the kernels.
+impl Sizes {
+    /// The first element of a channel in an array with an axis of time.
+    pub fn row(self, batch: usize, channel: usize) -> usize {
+        (batch * self.channels + channel) * self.len
+    }
+
+    /// The first state of a channel.
+    pub fn state(self, batch: usize, channel: usize) -> usize {
+        (batch * self.channels + channel) * self.states
+    }
+}
+
+/// `B` or `C`: `[batch, groups, states, len]`, or `[channels, states]` if constant.
 #[derive(Debug, Clone)]
-pub struct Scan {
+pub struct Coupling {
+    pub values: Vec<f64>,
+    pub varies: bool,
+}
+
+impl Coupling {
+    pub fn index(&self, sizes: Sizes, [batch, channel, state, step]: [usize; 4]) -> usize {
+        if !self.varies {
+            return channel * sizes.states + state;
+        }
+        let group = channel / (sizes.channels / sizes.groups);
+        ((batch * sizes.groups + group) * sizes.states + state) * sizes.len + step
+    }
+}
+
+/// The inputs of a scan in the layout of the kernels, and the gradients of a loss with respect to
+/// its outputs and last states.
+#[derive(Debug, Clone)]
+pub struct Problem {
     pub sizes: Sizes,
     pub u: Vec<f64>,
     pub delta: Vec<f64>,
     pub a: Vec<f64>,
-    pub b: Vec<f64>,
-    pub c: Vec<f64>,
-    /// True for B and C that are the same at all steps: `[channels, states]`.
-    pub constant: [bool; 2],
+    pub b: Coupling,
+    pub c: Coupling,
     pub d: Option<Vec<f64>>,
     pub z: Option<Vec<f64>>,
     pub bias: Option<Vec<f64>>,
@@ -71,6 +99,8 @@ pub struct Scan {
     pub restarts: Option<Vec<u8>>,
     /// The largest number of chunks; `None` leaves it to the library.
     pub chunks: Option<usize>,
+    pub d_out: Vec<f64>,
+    pub d_last: Option<Vec<f64>>,
 }
 
 /// A number, and the largest error of its computed value.
@@ -128,7 +158,7 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-impl Scan {
+impl Problem {
     fn size(&self, channel: usize, element: usize) -> Bounded {
         let bias = self.bias.as_ref().map_or(0.0, |bias| bias[channel]);
         let x = self.delta[element] + bias;
@@ -149,7 +179,7 @@ impl Scan {
     }
 
     pub fn results(&self) -> Results {
-        let Sizes { batch: batches, channels, groups, states, len } = self.sizes;
+        let Sizes { batch: batches, channels, states, len, .. } = self.sizes;
         let (chunks, tiles) = (len.div_ceil(8), len.div_ceil(TILE));
         let chunk_steps = tiles.div_ceil(self.chunks.unwrap_or(1)).max(1) * TILE;
         let zeros = |count: usize| vec![Bounded::default(); count];
@@ -160,7 +190,6 @@ impl Scan {
         };
         for row in 0..batches * channels {
             let (batch, channel) = (row / channels, row % channels);
-            let group = batch * groups + channel / (channels / groups);
             let mut h: Vec<Bounded> = (0..states)
                 .map(|n| {
                     let initial = self.initial.as_ref().map_or(0.0, |all| all[row * states + n]);
@@ -182,13 +211,9 @@ impl Scan {
                     chunk.own.fill(Bounded::default());
                     chunk.restarted = true;
                 }
-                let coupling = |n: usize, constant: bool| match constant {
-                    true => channel * states + n,
-                    false => (group * states + n) * len + t,
-                };
-                results.out[row * len + t] = self.step(channel, row * len + t, &mut h, coupling);
+                results.out[row * len + t] = self.step([batch, channel, t], &mut h);
                 if chunk_steps < len {
-                    self.step(channel, row * len + t, &mut chunk.own, coupling);
+                    self.step([batch, channel, t], &mut chunk.own);
                     chunk.add(self.size(channel, row * len + t));
                 }
             }
@@ -217,21 +242,15 @@ impl Scan {
     }
 
     /// Advances the states of a channel by one step, and returns the output.
-    fn step(
-        &self,
-        channel: usize,
-        element: usize,
-        h: &mut [Bounded],
-        coupling: impl Fn(usize, bool) -> usize,
-    ) -> Bounded {
-        let states = self.sizes.states;
+    fn step(&self, [batch, channel, t]: [usize; 3], h: &mut [Bounded]) -> Bounded {
+        let (states, element) = (self.sizes.states, self.sizes.row(batch, channel) + t);
         let (size, u) = (self.size(channel, element), self.u[element]);
         let by_d = self.d.as_ref().map_or(0.0, |d| d[channel] * u);
         let (mut value, mut bound, mut sum_of_sizes) = (by_d, 0.0, by_d.abs());
         for (n, h) in h.iter_mut().enumerate() {
             let a = self.a[channel * states + n];
-            let [constant_b, constant_c] = self.constant;
-            let (b, c) = (self.b[coupling(n, constant_b)], self.c[coupling(n, constant_c)]);
+            let [b, c] = [&self.b, &self.c]
+                .map(|of| of.values[of.index(self.sizes, [batch, channel, n, t])]);
             let log = size.value * a;
             let decay = log.exp();
             let of_decay = decay * (EXP + 3.0 * U * log.abs() + a.abs() * size.bound) + TINY;
@@ -251,7 +270,7 @@ impl Scan {
         let Some(z) = &self.z else {
             return Bounded { value, bound };
         };
-        let gate = Scan::gate(z[element]);
+        let gate = Problem::gate(z[element]);
         let out = value * gate.value;
         let own = U * out.abs() + TINY;
         Bounded { value: out, bound: gate.value.abs() * bound + value.abs() * gate.bound + own }

@@ -2,7 +2,8 @@
 //!
 //! The devices are compared with Mamba's own numbers, with the definition in double precision, with
 //! the error bound of `bounds`, and bit by bit with each other. The emulator also counts the bytes
-//! of every launch, which the page quotes. Random problems come from `problems.rs`.
+//! of every launch, which the page quotes. Random problems come from `problems.rs`; `scan.rs` tests
+//! the same scan on the CPU.
 
 use ch13_mamba::activation::{silu, softplus};
 use ch13_mamba::golden::{self, Given};

@@ -47,7 +47,7 @@ pub fn plain_forward<S: Storage<Accum = f32>>(
 fn outputs<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
-    scan: &reference::Scan,
+    scan: &reference::Problem,
     kept: bool,
 ) -> Result<Ran, Error> {
     let arrays = given::Arrays::<S>::new(device, scan, 0)?;
@@ -76,7 +76,7 @@ pub fn backward<S: Storage<Accum = f32>>(
     exponential: Exponential,
     states: usize,
 ) -> Result<Ran, Error> {
-    let sizes = oracle::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
+    let sizes = reference::Sizes { batch: 2, channels: CHANNELS, groups: GROUPS, states, len: LEN };
     all_gradients::<S>(device, exponential, sizes, true)
 }
 
@@ -87,18 +87,18 @@ pub fn plain_backward<S: Storage<Accum = f32>>(
     states: usize,
     len: usize,
 ) -> Result<Ran, Error> {
-    let sizes = oracle::Sizes { batch: 2, channels: 64, groups: 1, states, len };
+    let sizes = reference::Sizes { batch: 2, channels: 64, groups: 1, states, len };
     all_gradients::<S>(device, exponential, sizes, false)
 }
 
 fn all_gradients<S: Storage<Accum = f32>>(
     device: &Device,
     exponential: Exponential,
-    sizes: oracle::Sizes,
+    sizes: reference::Sizes,
     restarts: bool,
 ) -> Result<Ran, Error> {
-    let options = problem::Options { restarts, slow: true, ..problem::Options::ALL };
-    let given = problem::draw::<S>(sizes, options, 5);
+    let options = given::Options { restarts, slow: true, ..given::Options::ALL };
+    let given = given::draw::<S>(sizes, options);
     let scan = SelectiveScan::<S>::new(device, exponential);
     let mut here = problem::OnDevice::new(&scan, &given, 0)?;
     let launched = here.backward(&scan)?;
