@@ -1,8 +1,9 @@
 //! A device: its properties, its memory, its modules and its streams.
 //!
-//! All calls go to a [`Backend`], the driver's or the emulator's. `choose` opens devices; this file
-//! and the other handles of this folder know neither backend. `tests/suite/device` tests them on
-//! every device.
+//! A device is a handle to a [`Backend`], to which all calls go: the driver's or the emulator's.
+//! `choose` opens devices. This file and the files of buffers, modules, launches and streams know
+//! only the trait, so that nothing below a backend depends on one. `tests/suite/device` tests all
+//! of them on every device, and `tests/suite/driver` with a driver that fails.
 
 use std::ffi::c_void;
 use std::fmt;

@@ -50,7 +50,7 @@ fn assert_report<T>(
     kind: ReportKind,
     at: &str,
     words: &[&str],
-) {
+) -> Finder {
     let Err(report) = outcome else { panic!("{name}: nothing was found") };
     let sentence = report.to_string();
     println!("{sentence}");
@@ -62,6 +62,7 @@ fn assert_report<T>(
     for words in words.iter().copied().chain([format!("{file}:{line}").as_str()]) {
         assert!(sentence.contains(words), "`{words}` is not in: {sentence}");
     }
+    Finder::Emulator
 }
 
 /// Runs `block_scan` over three rows of ones with coefficients near one.
@@ -76,24 +77,28 @@ fn run_block_scan(name: &str, seq_len: usize) -> Result<(), Report> {
     Shipped::new(name, "block_scan<false>").run(&memory, 3, 128, &arguments).map(drop)
 }
 
-fn assert_block_scan(name: &str, seq_len: usize, kind: ReportKind, at: &str, words: &[&str]) {
+fn assert_block_scan(
+    name: &str,
+    seq_len: usize,
+    kind: ReportKind,
+    at: &str,
+    words: &[&str],
+) -> Finder {
     let outcome = run_block_scan(&format!("broken/{name}"), seq_len);
-    assert_report(name, outcome, kind, at, &[&["block_scan_false", "block 0"], words].concat());
+    assert_report(name, outcome, kind, at, &[&["block_scan_false", "block 0"], words].concat())
 }
 
 fn missing_barrier_after_publishing(name: &str) -> Finder {
     let written = place(name, "if (lane == 31) totals[warp] = mine;");
     let words =
         ["warp 1", "reads", "shared memory", "lane 31 of warp 0 writes", &written, "no barrier"];
-    assert_block_scan(name, 300, ReportKind::Race, "totals[w].coeff", &words);
-    Finder::Emulator
+    assert_block_scan(name, 300, ReportKind::Race, "totals[w].coeff", &words)
 }
 
 fn missing_barrier_before_reuse(name: &str) -> Finder {
     let read = place(name, "elems[k] = staging[");
     let words = ["writes", "shared memory", "reads", &read, "no barrier"];
-    assert_block_scan(name, 300, ReportKind::Race, "staging[step] = step < seq_len", &words);
-    Finder::Emulator
+    assert_block_scan(name, 300, ReportKind::Race, "staging[step] = step < seq_len", &words)
 }
 
 fn barrier_in_divergent_branch(name: &str) -> Finder {
@@ -108,8 +113,7 @@ fn barrier_for_one_lane(name: &str) -> Finder {
     // The other lanes go on to a shuffle that names lane 31, and would never continue.
     let planted = place(name, "__syncthreads();  // MISTAKE");
     let words = ["lanes 0-30", "waits for lanes that its mask names", "lane 31", &planted];
-    assert_block_scan(name, 300, ReportKind::Shuffle, SHUFFLE, &words);
-    Finder::Emulator
+    assert_block_scan(name, 300, ReportKind::Shuffle, SHUFFLE, &words)
 }
 
 fn early_exit_before_shuffle(name: &str) -> Finder {
@@ -124,14 +128,12 @@ fn early_exit_before_shuffle(name: &str) -> Finder {
 
 fn wrong_shuffle_mask(name: &str) -> Finder {
     let words = ["mask 0x0000ffff", "does not name lane 16"];
-    assert_block_scan(name, 512, ReportKind::Shuffle, SHUFFLE, &words);
-    Finder::Emulator
+    assert_block_scan(name, 512, ReportKind::Shuffle, SHUFFLE, &words)
 }
 
 fn shuffle_in_divergent_branch(name: &str) -> Finder {
     let words = ["lanes 1-31", "waits for lanes that its mask names", "lane 0"];
-    assert_block_scan(name, 512, ReportKind::Shuffle, SHUFFLE, &words);
-    Finder::Emulator
+    assert_block_scan(name, 512, ReportKind::Shuffle, SHUFFLE, &words)
 }
 
 fn uninitialised_shared_memory(name: &str) -> Finder {
@@ -155,8 +157,7 @@ fn out_of_bounds_tail(name: &str) -> Finder {
     // Thread 33 is lane 1 of the second warp.
     let words = ["linrec_ref_fwd_float_false", "block 0, warp 1", "reads", "buffer", "1320 bytes"];
     let at = "state = multiply_add(state, widen(coeffs[l]), widen(inputs[l]));";
-    assert_report(name, outcome, ReportKind::OutOfBounds, at, &words);
-    Finder::Emulator
+    assert_report(name, outcome, ReportKind::OutOfBounds, at, &words)
 }
 
 /// Runs the last 32 of 2^25 + 32 sequences of 64 elements; their rows begin at element 2^31.

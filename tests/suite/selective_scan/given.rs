@@ -1,4 +1,9 @@
 //! Random scans, and their results on a device.
+//!
+//! [`draw`] makes a problem whose numbers the storage type holds exactly, so that the reference and
+//! the device see the same numbers. [`Arrays`] keeps its inputs on a device, possibly at an odd
+//! address; [`computed`] runs the forward pass, and [`judge`] compares its results with the bounds
+//! of `reference`. The tests of the gradients and the probe use this module too.
 
 use linrec::Error;
 use linrec::device::{
