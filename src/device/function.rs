@@ -57,7 +57,7 @@ pub(super) struct LoadedKernel {
 /// The modules that have been loaded on a device, with their texts.
 ///
 /// They are compared one by one: most differ in their lengths, and a hash would read all of a text.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Modules(Mutex<Vec<(String, Arc<LoadedModule>)>>);
 
 /// The registers and the memory that a kernel needs.

@@ -86,7 +86,7 @@ impl Gpu {
         let name = context.name().map_err(failed)?;
         let attributes = attributes(&context, cuda_version).map_err(failed)?;
         let home = Arc::new(GpuStream::home(context.clone()));
-        let (order, modules, lost) = (Mutex::default(), Modules::default(), OnceLock::new());
+        let (order, modules, lost) = (Mutex::default(), Modules::new(), OnceLock::new());
         Ok(Gpu { context, home, order, modules, label, name, attributes, lost })
     }
 

@@ -156,10 +156,9 @@ impl GpuLaunch<'_> {
     }
 }
 
+#[cfg(feature = "contract")]
 #[cfg(test)]
 mod tests {
-    #![cfg(feature = "contract")]
-
     use std::any::Any;
 
     use super::*;
