@@ -39,10 +39,10 @@
 //!
 //! # How a GPU and the emulator differ
 //!
-//! The emulator explains a kernel's mistakes ([`Error::Kernel`]), counts what the kernel did
-//! ([`Launched::counters`]), records traces, and runs single blocks of a grid. All work is over
-//! when `run` returns. A GPU works asynchronously. It notices few mistakes, and reports them in a
-//! later operation.
+//! The emulator explains a kernel's mistakes ([`Error::Kernel`](crate::Error::Kernel)), counts what
+//! the kernel did ([`Launched::counters`]), records traces, and runs single blocks of a grid. All
+//! work is over when `run` returns. A GPU works asynchronously. It notices few mistakes, and
+//! reports them in a later operation.
 //!
 //! A process that runs a failing kernel on a GPU (an illegal address, an illegal instruction, a
 //! `trap`, an `assert`) loses this GPU and all that is on it: every later operation is an error.
