@@ -3,7 +3,7 @@
 use linrec::kernels::Pass;
 use serde::Deserialize;
 
-use crate::csv::{self, displayed};
+use crate::csv::displayed;
 
 /// A speed that somebody else's code reached.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -20,15 +20,4 @@ pub struct Peer {
     pub name: String,
     /// The speed in GB/s, with bytes counted as in this project.
     pub gb_per_s: f64,
-}
-
-impl Peer {
-    /// Reads a record.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error that quotes the line if a line cannot be read.
-    pub fn read(text: &str) -> lesson::Result<Vec<Peer>> {
-        csv::read(text)
-    }
 }

@@ -245,6 +245,7 @@ fn report(trouble: &[Trouble]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Row, csv};
     use std::fs;
     use std::path::Path;
 
@@ -272,7 +273,7 @@ mod tests {
         let path = folder.path().join("runs.csv");
         assert!(tune(folder.path()));
         let whole = fs::read_to_string(&path).unwrap();
-        let lines = crate::log::read(&whole).unwrap();
+        let lines: Vec<Row> = csv::read(&whole).unwrap();
         // The roof, the empty kernel and six block sizes, at two lengths and in two passes, with
         // five times one run.
         assert_eq!(lines.len(), 2 * 2 * (2 + 6));
@@ -289,8 +290,8 @@ mod tests {
 
         fs::write(&path, &whole[..whole.len() - 20]).unwrap();
         assert!(tune(folder.path()));
-        let again = crate::log::read(&fs::read_to_string(&path).unwrap()).unwrap();
-        let kernels = |lines: &[crate::log::Line]| -> Vec<(String, &str, usize)> {
+        let again: Vec<Row> = csv::read(&fs::read_to_string(&path).unwrap()).unwrap();
+        let kernels = |lines: &[Row]| -> Vec<(String, &str, usize)> {
             let kernels = lines.iter().filter(|line| line.engine.starts_with("ref:"));
             let mut keys: Vec<_> =
                 kernels.map(|line| (line.engine.clone(), line.pass.name(), line.seq_len)).collect();
