@@ -78,7 +78,7 @@ const SCANNING: u32 = 1024;
 /// bytes. The workspace has one such slot more than tiles.
 const WORDS: usize = 32;
 
-/// How the emulator runs [`Way::Chained`] and [`Way::Decoupled`].
+/// Requests to the emulator about a launch of [`Way::Chained`] or [`Way::Decoupled`].
 #[derive(Debug, Default)]
 pub struct Watch<'a> {
     /// Ranges of blocks that run one after the other, as if the device could hold only one range at

@@ -10,10 +10,9 @@ use std::path::PathBuf;
 
 use lesson::output::println;
 use lesson::{Table, machine};
-use linrec::Direction;
 use linrec::device::{Device, Job, Recurrence, Storage, dispatch};
 use linrec::kernels::{ElementType, KernelChoice, Pass, shipped_as};
-use rayon::prelude::*;
+use linrec::{Direction, Error};
 use serde::{Deserialize, Serialize};
 
 use crate::csv::{self, displayed};
@@ -145,29 +144,16 @@ struct Ask<'a> {
 }
 
 impl Job for Ask<'_> {
-    type Output = lesson::Result<(Vec<Taken>, Vec<(String, String)>)>;
+    type Output = lesson::Result<(Vec<Taken>, Vec<(KernelChoice, Error)>)>;
 
     fn run<S: Storage>(self) -> Self::Output {
         let choices = KernelChoice::candidates(self.kernel, S::ELEMENT);
-        let progress = lesson::progress(choices.len(), &format!("compiling {}", self.kernel));
-        let loaded: Vec<_> = choices
-            .par_iter()
-            .map(|&choice| {
-                let recurrence = Recurrence::<S>::new(self.device, choice);
-                progress.inc(1);
-                recurrence
-            })
-            .collect();
-        progress.finish_and_clear();
-        let (mut rows, mut refused) = (Vec::new(), Vec::new());
-        for (choice, loaded) in choices.into_iter().zip(loaded) {
-            match loaded {
-                Ok(recurrence) => {
-                    for pass in Pass::ALL {
-                        rows.push(taken(&recurrence, pass)?);
-                    }
-                }
-                Err(error) => refused.push((choice.to_string(), error.to_string())),
+        let message = format!("compiling {}", self.kernel);
+        let (loaded, refused) = field::load::<S>(self.device, choices, &message);
+        let mut rows = Vec::new();
+        for recurrence in &loaded {
+            for pass in Pass::ALL {
+                rows.push(taken(recurrence, pass)?);
             }
         }
         Ok((rows, refused))

@@ -15,6 +15,7 @@ use linrec::device::{
 };
 use linrec::kernels::{KernelChoice, Pass, Program};
 use linrec::{Direction, Error};
+use rayon::prelude::*;
 
 use crate::median;
 use crate::row::{Baseline, Measured, Row};
@@ -261,6 +262,35 @@ pub fn against_roof<S: Storage>(
     let runners = [Runner::kernel(device, choice)?, Runner::Roof(Roof::Vectors)];
     let times = in_turns(runners.len(), runs, |place| field.time_ms(&runners[place], pass, shape))?;
     Ok([0, 1].map(|place| median(times[place].iter().copied())))
+}
+
+/// The kernels that a device has loaded, and the others with the reasons.
+pub(crate) type Loaded<S> = (Vec<Recurrence<S>>, Vec<(KernelChoice, Error)>);
+
+/// Loads or compiles kernels of the library in parallel. `message` is shown meanwhile.
+pub(crate) fn load<S: Storage>(
+    device: &Device,
+    choices: Vec<KernelChoice>,
+    message: &str,
+) -> Loaded<S> {
+    let progress = lesson::progress(choices.len(), message);
+    let all: Vec<_> = choices
+        .par_iter()
+        .map(|&choice| {
+            let recurrence = Recurrence::new(device, choice);
+            progress.inc(1);
+            recurrence.map_err(|error| (choice, error))
+        })
+        .collect();
+    progress.finish_and_clear();
+    let (mut loaded, mut refused) = (Vec::new(), Vec::new());
+    for one in all {
+        match one {
+            Ok(recurrence) => loaded.push(recurrence),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    (loaded, refused)
 }
 
 /// Returns the reason why a kernel cannot be launched, or `None` if it can.

@@ -1,4 +1,5 @@
-//! The rows of all of the project's benchmarks: one run of one engine, or the median of several.
+//! The rows of all of the project's benchmarks: one run of one engine, or the median of several;
+//! and the speeds that other people's code reached, quoted with their sources ([`Peer`]).
 //!
 //! Records are CSV files, read and written by [`csv`](crate::csv). `tour bench` writes a row for
 //! each run. `tour tune` writes a row for each configuration, with the median time and all times in
@@ -85,6 +86,23 @@ impl Row {
         let mine = (self.element, self.pass, self.num_seqs, self.seq_len);
         mine == (element, pass, shape.0, shape.1) && self.engine == engine
     }
+}
+
+/// A speed that somebody else's code reached.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Peer {
+    /// The pass.
+    #[serde(rename = "workload", with = "displayed")]
+    pub pass: Pass,
+    /// The number of sequences.
+    pub num_seqs: usize,
+    /// The length of each sequence.
+    pub seq_len: usize,
+    /// The name of the implementation.
+    #[serde(rename = "implementation")]
+    pub name: String,
+    /// The speed in GB/s, with bytes counted as in this project.
+    pub gb_per_s: f64,
 }
 
 /// The roof's time that a run is compared with.

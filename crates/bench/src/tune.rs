@@ -151,27 +151,14 @@ fn load<S: Storage>(
     let mut choices = KernelChoice::candidates(kernel, S::ELEMENT);
     let wanted = wanted(S::ELEMENT);
     choices.retain(|&choice| lengths.iter().any(|&len| wanted(choice, len)));
-    let progress = lesson::progress(choices.len(), "compiling");
-    let loaded: Vec<_> = choices
-        .par_iter()
-        .map(|&choice| {
-            let recurrence = Recurrence::<S>::new(device, choice);
-            progress.inc(1);
-            recurrence
-        })
-        .collect();
-    progress.finish_and_clear();
-    let mut recurrences = Vec::new();
-    for (choice, loaded) in choices.into_iter().zip(loaded) {
-        match loaded {
-            Ok(recurrence) => recurrences.push(recurrence),
-            Err(error) => {
-                let why = error.to_string();
-                trouble.push(Trouble { choice, pass: None, why, is_wrong: false });
-            }
-        }
-    }
-    recurrences
+    let (loaded, refused) = field::load(device, choices, "compiling");
+    trouble.extend(refused.into_iter().map(|(choice, error)| Trouble {
+        choice,
+        pass: None,
+        why: error.to_string(),
+        is_wrong: false,
+    }));
+    loaded
 }
 
 fn judged<S: Storage>(

@@ -37,6 +37,8 @@ pub struct Lesson {
 pub(super) enum Place {
     Chapter(u8),
     Appendix,
+    /// `tour bench` on a GPU, which belongs to no chapter.
+    Benchmark,
 }
 
 impl Place {
@@ -44,6 +46,7 @@ impl Place {
     /// the appendix.
     pub(super) fn of(number: u8, slug: &str) -> Self {
         match number {
+            0 if slug == "bench" => Place::Benchmark,
             0 if !slug.starts_with(|c: char| c.is_ascii_digit()) => Place::Appendix,
             _ => Place::Chapter(number),
         }
@@ -53,6 +56,7 @@ impl Place {
         match self {
             Place::Chapter(number) => format!("Chapter {number}"),
             Place::Appendix => String::from("Appendix"),
+            Place::Benchmark => String::from("Benchmark"),
         }
     }
 
@@ -61,6 +65,7 @@ impl Place {
         match self {
             Place::Chapter(number) => number.to_string(),
             Place::Appendix => String::from("A"),
+            Place::Benchmark => String::from("B"),
         }
     }
 }
@@ -75,6 +80,7 @@ impl Lesson {
         let chosen = match place {
             Place::Chapter(number) => format!("-- {number}"),
             Place::Appendix => format!("-p appendix-{slug} --"),
+            Place::Benchmark => String::from("-- bench"),
         };
         let command = format!("cargo run --release {chosen}{full}");
         let record = Record {
@@ -283,9 +289,14 @@ mod tests {
 
     #[test]
     fn folders_without_a_number_are_the_appendix() {
-        let names = [(0, "00-start-here"), (9, "bench"), (0, "special-functions")]
-            .map(|(number, slug)| Place::of(number, slug).name());
-        assert_eq!(names, ["Chapter 0", "Chapter 9", "Appendix"]);
+        let names = [
+            (0, "00-start-here"),
+            (9, "09-loads-and-stores"),
+            (0, "special-functions"),
+            (0, "bench"),
+        ]
+        .map(|(number, slug)| Place::of(number, slug).name());
+        assert_eq!(names, ["Chapter 0", "Chapter 9", "Appendix", "Benchmark"]);
     }
 
     #[test]
