@@ -55,6 +55,7 @@ pub fn run(
     let of_lesson = lesson::Settings { full: false, step: false, out: settings.out.clone() };
     let mut rows = Vec::new();
     let record = lesson::tell(0, "bench", "The speed of this GPU", &of_lesson, |lesson| {
+        lesson.command("cargo run --release -- bench");
         let kernels = KernelChoice::families().join(", ");
         lesson.engine(&format!("{kernels}@{}", device.label()));
         let work = Work { device, settings, rule: &rule, peers, lesson };

@@ -36,18 +36,15 @@ pub struct Lesson {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Chapter(u8),
-    Appendix,
-    /// `tour bench` on a GPU, which belongs to no chapter.
-    Benchmark,
+    Part(&'static str),
 }
 
 impl Place {
-    /// Returns the place of a folder. A folder with neither a number nor a leading digit belongs to
-    /// the appendix.
+    /// Returns the place of a folder: `00-start-here`, or `bench`, or one of the appendix.
     pub(super) fn of(number: u8, slug: &str) -> Self {
         match number {
-            0 if slug == "bench" => Place::Benchmark,
-            0 if !slug.starts_with(|c: char| c.is_ascii_digit()) => Place::Appendix,
+            0 if slug == "bench" => Place::Part("Benchmark"),
+            0 if !slug.starts_with(|c: char| c.is_ascii_digit()) => Place::Part("Appendix"),
             _ => Place::Chapter(number),
         }
     }
@@ -55,8 +52,7 @@ impl Place {
     pub(super) fn name(self) -> String {
         match self {
             Place::Chapter(number) => format!("Chapter {number}"),
-            Place::Appendix => String::from("Appendix"),
-            Place::Benchmark => String::from("Benchmark"),
+            Place::Part(name) => name.to_owned(),
         }
     }
 
@@ -64,8 +60,7 @@ impl Place {
     fn letter(self) -> String {
         match self {
             Place::Chapter(number) => number.to_string(),
-            Place::Appendix => String::from("A"),
-            Place::Benchmark => String::from("B"),
+            Place::Part(name) => name[..1].to_owned(),
         }
     }
 }
@@ -79,8 +74,7 @@ impl Lesson {
         let place = Place::of(number, slug);
         let chosen = match place {
             Place::Chapter(number) => format!("-- {number}"),
-            Place::Appendix => format!("-p appendix-{slug} --"),
-            Place::Benchmark => String::from("-- bench"),
+            Place::Part(_) => format!("-p appendix-{slug} --"),
         };
         let command = format!("cargo run --release {chosen}{full}");
         let record = Record {
@@ -289,13 +283,8 @@ mod tests {
 
     #[test]
     fn folders_without_a_number_are_the_appendix() {
-        let names = [
-            (0, "00-start-here"),
-            (9, "09-loads-and-stores"),
-            (0, "special-functions"),
-            (0, "bench"),
-        ]
-        .map(|(number, slug)| Place::of(number, slug).name());
+        let names = [(0, "00-start-here"), (9, "stores"), (0, "special"), (0, "bench")]
+            .map(|(number, slug)| Place::of(number, slug).name());
         assert_eq!(names, ["Chapter 0", "Chapter 9", "Appendix", "Benchmark"]);
     }
 
