@@ -59,14 +59,17 @@ pub trait Engine<T: Element>: Sync {
     ///
     /// # Errors
     ///
-    /// As for [`Engine::forward`].
+    /// As for [`Engine::forward`]. By default the engine has no backward pass.
     fn backward(
         &self,
         d_outputs: ArrayView2<T>,
         coeffs: ArrayView2<T>,
         outputs: ArrayView2<T>,
         options: &Options<T>,
-    ) -> Result<Gradients<T>, Error>;
+    ) -> Result<Gradients<T>, Error> {
+        validate::backward(&d_outputs, &coeffs, &outputs, options)?;
+        Err(forward_only(self.name()))
+    }
 
     /// Computes the outputs into an array of the caller, of any strides; returns the final state.
     ///
@@ -114,4 +117,10 @@ pub trait Engine<T: Element>: Sync {
         d_coeffs.assign(&computed.d_coeffs);
         Ok(computed.d_initial)
     }
+}
+
+/// The error of an engine without a backward pass.
+pub(crate) fn forward_only(engine: &str) -> Error {
+    let what = String::from("backward: it goes forward only");
+    Error::Unsupported { engine: engine.to_owned(), what }
 }

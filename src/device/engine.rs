@@ -1,21 +1,124 @@
-//! The recurrence on a device, as an engine over arrays of the host.
+//! Kernels as engines over arrays of the host.
 //!
-//! Arrays of any strides are copied to the device row after row, and the results back. A group of
-//! devices copies its arrays by the same functions. The tests are the contract's table
-//! (`tests/suite/contract.rs`), which every kernel passes through this engine.
+//! A kernel over arrays on a device implements [`OverBuffers`]: the library's [`Recurrence`], the
+//! kernels of the tutorial's chapters, and whatever a benchmark measures. [`Copying`] makes each of
+//! them an [`Engine`]: it copies arrays of any strides to the device row after row, and the results
+//! back. A group of devices copies its arrays by the same functions. The tests are the contract's
+//! table (`tests/suite/contract.rs`), which every kernel passes through this engine.
+
+use std::fmt::Debug;
 
 use bytemuck::Pod;
 use ndarray::{Array1, Array2, ArrayView, ArrayView1, ArrayView2, Dimension};
 
 use super::{BackwardOptions, Buffer, Choice, Device, ForwardOptions, Recurrence, Shape, Storage};
+use crate::engine::forward_only;
 use crate::kernels::{KernelChoice, Program};
 use crate::{Engine, Error, Gradients, Options, Outputs, validate};
 
-/// The copying wrapper around a [`Recurrence`]: arrays go to the device and results come back.
+/// A kernel that computes the recurrence over arrays on a device: a [`Recurrence`], or one that is
+/// not part of the library. [`Copying`] makes an [`Engine`] of it.
+///
+/// Arrays have shape `[num_seqs, seq_len]`, row after row, in the type
+/// [`Stored`](OverBuffers::Stored); states have shape `[num_seqs]`, in its type of computation.
+pub trait OverBuffers: Debug + Send + Sync {
+    /// The type of the arrays' elements.
+    type Stored: Storage;
+
+    /// Returns the device that the kernel runs on.
+    fn device(&self) -> &Device;
+
+    /// Returns the name in records, without the device: `wide:2x128`.
+    fn name(&self) -> String;
+
+    /// Queues the forward pass.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the kernel does not take the shape or an option, or another error
+    /// if the device fails.
+    fn forward_into(
+        &self,
+        inputs: &Buffer<Self::Stored>,
+        coeffs: &Buffer<Self::Stored>,
+        outputs: &mut Buffer<Self::Stored>,
+        shape: Shape,
+        options: ForwardOptions<Accum<Self>>,
+    ) -> Result<(), Error>;
+
+    /// Queues the backward pass. By default the kernel has none.
+    ///
+    /// # Errors
+    ///
+    /// As for [`OverBuffers::forward_into`].
+    // The arrays of `Recurrence::backward_into`.
+    #[allow(clippy::too_many_arguments, unused_variables)]
+    fn backward_into(
+        &self,
+        d_outputs: &Buffer<Self::Stored>,
+        coeffs: &Buffer<Self::Stored>,
+        outputs: &Buffer<Self::Stored>,
+        d_inputs: &mut Buffer<Self::Stored>,
+        d_coeffs: &mut Buffer<Self::Stored>,
+        shape: Shape,
+        options: BackwardOptions<Accum<Self>>,
+    ) -> Result<(), Error> {
+        Err(forward_only(&self.name()))
+    }
+}
+
+/// The type in which a kernel computes.
+type Accum<K> = <<K as OverBuffers>::Stored as Storage>::Accum;
+
+impl<S: Storage> OverBuffers for Recurrence<S> {
+    type Stored = S;
+
+    fn device(&self) -> &Device {
+        self.device()
+    }
+
+    fn name(&self) -> String {
+        self.choice().to_string()
+    }
+
+    fn forward_into(
+        &self,
+        inputs: &Buffer<S>,
+        coeffs: &Buffer<S>,
+        outputs: &mut Buffer<S>,
+        shape: Shape,
+        options: ForwardOptions<S::Accum>,
+    ) -> Result<(), Error> {
+        self.forward_into(inputs, coeffs, outputs, shape, options).map(drop)
+    }
+
+    fn backward_into(
+        &self,
+        d_outputs: &Buffer<S>,
+        coeffs: &Buffer<S>,
+        outputs: &Buffer<S>,
+        d_inputs: &mut Buffer<S>,
+        d_coeffs: &mut Buffer<S>,
+        shape: Shape,
+        options: BackwardOptions<S::Accum>,
+    ) -> Result<(), Error> {
+        self.backward_into(d_outputs, coeffs, outputs, d_inputs, d_coeffs, shape, options).map(drop)
+    }
+}
+
+/// The engine around a kernel: arrays go to the device and results come back.
 ///
 /// It is meant for tests and for arrays on the host; where speed matters, data stays on the device.
 /// Results are filled with NaN before a kernel writes them. If the storage is narrower than the
-/// numbers that kernels compute with, copying rounds the arrays. All options are supported
+/// numbers that kernels compute with, copying rounds the arrays. The engine's name is the kernel's
+/// and the device's: `wide:2x128@simt`.
+#[derive(Debug, Clone)]
+pub struct Copying<K> {
+    kernel: K,
+    name: String,
+}
+
+/// The engine around a [`Recurrence`]. All options are supported
 /// ([logarithms](Recurrence#logarithms) by another kernel).
 ///
 /// ```
@@ -31,11 +134,7 @@ use crate::{Engine, Error, Gradients, Options, Outputs, validate};
 /// assert_eq!(result.outputs, array![[1.0, 3.0, 4.5]]);
 /// # Ok::<(), linrec::Error>(())
 /// ```
-#[derive(Debug, Clone)]
-pub struct KernelEngine<S> {
-    recurrence: Recurrence<S>,
-    name: String,
-}
+pub type KernelEngine<S> = Copying<Recurrence<S>>;
 
 impl Device {
     /// Returns the recurrence on this device over arrays of the host, by the fastest kernel for
@@ -61,11 +160,10 @@ impl Device {
     }
 }
 
-/// The engine around an existing recurrence.
-impl<S: Storage> From<Recurrence<S>> for KernelEngine<S> {
-    fn from(recurrence: Recurrence<S>) -> KernelEngine<S> {
-        let name = format!("{}@{}", recurrence.choice(), recurrence.device().label());
-        KernelEngine { recurrence, name }
+impl<K: OverBuffers> From<K> for Copying<K> {
+    fn from(kernel: K) -> Copying<K> {
+        let name = format!("{}@{}", kernel.name(), kernel.device().label());
+        Copying { kernel, name }
     }
 }
 
@@ -93,25 +191,25 @@ impl<S: Storage> KernelEngine<S> {
         Recurrence::from_program(device, kernel, program).map(KernelEngine::from)
     }
 
-    /// The recurrence that it computes.
+    /// Returns the recurrence that the engine computes.
     pub fn recurrence(&self) -> &Recurrence<S> {
-        &self.recurrence
+        &self.kernel
     }
 }
 
-impl<S: Storage> Engine<S::Accum> for KernelEngine<S> {
+impl<K: OverBuffers> Engine<Accum<K>> for Copying<K> {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn forward(
         &self,
-        inputs: ArrayView2<S::Accum>,
-        coeffs: ArrayView2<S::Accum>,
-        options: &Options<S::Accum>,
-    ) -> Result<Outputs<S::Accum>, Error> {
+        inputs: ArrayView2<Accum<K>>,
+        coeffs: ArrayView2<Accum<K>>,
+        options: &Options<Accum<K>>,
+    ) -> Result<Outputs<Accum<K>>, Error> {
         let shape = Shape::from(validate::forward(&inputs, &coeffs, options)?);
-        let (device, len) = (self.recurrence.device(), inputs.len());
+        let (device, len) = (self.kernel.device(), inputs.len());
         let (inputs, coeffs) = (send(device, "inputs", inputs)?, send(device, "coeffs", coeffs)?);
         let initial = send_state(device, options.initial.as_ref().map(|state| state.view()))?;
         let mut outputs = results(device, "outputs", len)?;
@@ -123,20 +221,20 @@ impl<S: Storage> Engine<S::Accum> for KernelEngine<S> {
             final_state: Some(&mut final_state),
             stream: None,
         };
-        self.recurrence.forward_into(&inputs, &coeffs, &mut outputs, shape, options)?;
+        self.kernel.forward_into(&inputs, &coeffs, &mut outputs, shape, options)?;
         let outputs = fetch(&outputs, shape)?;
         Ok(Outputs { outputs, final_state: Array1::from_vec(final_state.download()?) })
     }
 
     fn backward(
         &self,
-        d_outputs: ArrayView2<S::Accum>,
-        coeffs: ArrayView2<S::Accum>,
-        outputs: ArrayView2<S::Accum>,
-        options: &Options<S::Accum>,
-    ) -> Result<Gradients<S::Accum>, Error> {
+        d_outputs: ArrayView2<Accum<K>>,
+        coeffs: ArrayView2<Accum<K>>,
+        outputs: ArrayView2<Accum<K>>,
+        options: &Options<Accum<K>>,
+    ) -> Result<Gradients<Accum<K>>, Error> {
         let shape = Shape::from(validate::backward(&d_outputs, &coeffs, &outputs, options)?);
-        let (device, len) = (self.recurrence.device(), d_outputs.len());
+        let (device, len) = (self.kernel.device(), d_outputs.len());
         let (d_outputs, coeffs) =
             (send(device, "d_outputs", d_outputs)?, send(device, "coeffs", coeffs)?);
         let outputs = send(device, "outputs", outputs)?;
@@ -151,7 +249,7 @@ impl<S: Storage> Engine<S::Accum> for KernelEngine<S> {
             d_initial: Some(&mut d_initial),
             stream: None,
         };
-        self.recurrence.backward_into(
+        self.kernel.backward_into(
             &d_outputs,
             &coeffs,
             &outputs,

@@ -129,7 +129,7 @@ pub use bench::Bench;
 pub use buffer::Buffer;
 #[cfg(feature = "cuda")]
 pub use cuda::{Driver, driver};
-pub use engine::KernelEngine;
+pub use engine::{Copying, KernelEngine, OverBuffers};
 pub use function::{Function, FunctionAttributes, Module};
 pub use graph::Graph;
 pub use group::engine::GroupEngine;

@@ -9,17 +9,19 @@
 
 use linrec::contract::Domain;
 use linrec::contract::suspect::{self, Finding};
-use linrec::device::{Buffer, Device, Function, Module};
-use linrec::{Direction, Engine, Error, Gradients, Options, Outputs, validate};
-use ndarray::{Array1, Array2, ArrayView2};
+use linrec::device::{
+    BackwardOptions, Buffer, Copying, Device, ForwardOptions, Function, Module, OverBuffers, Shape,
+};
+use linrec::{Direction, Error};
 
-use crate::by_hand::{self, shipped, upload};
+use crate::by_hand::{self, shipped};
 
-/// A kernel from `kernels/broken/`, or its correct twin, on the emulator: an [`Engine`] of `f32`.
-#[derive(Debug)]
+/// A kernel from `kernels/broken/`, or its correct twin, on the emulator.
+#[derive(Debug, Clone)]
 pub struct Suspect {
     name: String,
     twin: Twin,
+    device: Device,
     module: Module,
 }
 
@@ -61,7 +63,8 @@ impl Suspect {
     ///
     /// Returns [`Error::Device`] if there is no such kernel.
     pub fn load(name: &str) -> Result<Suspect, Error> {
-        let module = shipped(&Device::simt(), name)?;
+        let device = Device::simt();
+        let module = shipped(&device, name)?;
         let twin = match &module.functions().next() {
             Some(function) if function.name().starts_with("linrec_ref") => Twin::Ref,
             Some(function) if function.name().starts_with("block_scan") => Twin::BlockScan,
@@ -71,7 +74,7 @@ impl Suspect {
                 return Err(Error::Unsupported { engine: String::from("chapter 5"), what });
             }
         };
-        Ok(Suspect { name: name.to_owned(), twin, module })
+        Ok(Suspect { name: name.to_owned(), twin, device, module })
     }
 
     /// Returns the files of the kernel and of its correct twin.
@@ -85,7 +88,7 @@ impl Suspect {
     /// Tries the cases of the test contract, the longest sequences first, until one fails. Then
     /// tries the last rows of an array of more than 2^31 elements. Returns `None` if nothing fails.
     pub fn examine(&self) -> Option<Finding> {
-        suspect::examine(self, &self.domain()).or_else(|| self.far_rows())
+        suspect::examine(&Copying::from(self.clone()), &self.domain()).or_else(|| self.far_rows())
     }
 
     fn domain(&self) -> Domain {
@@ -158,107 +161,68 @@ pub(crate) fn far_rows(kernel: &Function) -> Result<Vec<f32>, Error> {
 }
 // ANCHOR_END: far_rows
 
-impl Engine<f32> for Suspect {
-    fn name(&self) -> &str {
-        &self.name
+impl OverBuffers for Suspect {
+    type Stored = f32;
+
+    fn device(&self) -> &Device {
+        &self.device
     }
 
-    fn forward(
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn forward_into(
         &self,
-        inputs: ArrayView2<f32>,
-        coeffs: ArrayView2<f32>,
-        options: &Options<f32>,
-    ) -> Result<Outputs<f32>, Error> {
-        let shape @ (num_seqs, seq_len) = validate::forward(&inputs, &coeffs, options)?;
-        let kernel = self.function(&self.entry(options.direction))?;
-        let device = kernel.device();
-        let inputs = upload(device, "inputs", &rows(inputs))?;
-        let coeffs = upload(device, "coeffs", &rows(coeffs))?;
-        let mut outputs = device.allocate_named("outputs", num_seqs * seq_len)?;
-        let initial =
-            options.initial.as_ref().map(|initial| upload(device, "initial", &initial.to_vec()));
-        let initial = initial.transpose()?;
-        let mut final_state = device.allocate_named("final_state", num_seqs)?;
-        let arrays = Arrays { inputs, coeffs, initial };
-        match self.twin {
-            Twin::LookBack => {
-                for sequence in 0..num_seqs {
-                    let row = sequence * seq_len..(sequence + 1) * seq_len;
-                    let mut outputs = outputs.slice(row.clone())?;
-                    let mut final_state = final_state.slice(sequence..=sequence)?;
-                    look_back(
-                        &kernel,
-                        &arrays.part(row, sequence)?,
-                        &mut outputs,
-                        &mut final_state,
-                    )?;
-                }
+        inputs: &Buffer<f32>,
+        coeffs: &Buffer<f32>,
+        outputs: &mut Buffer<f32>,
+        Shape { num_seqs, seq_len }: Shape,
+        options: ForwardOptions<f32>,
+    ) -> Result<(), Error> {
+        let ForwardOptions { direction, initial, mut final_state, .. } = options;
+        let kernel = self.function(&self.entry(direction))?;
+        if self.twin == Twin::LookBack {
+            for sequence in 0..num_seqs {
+                let row = sequence * seq_len..(sequence + 1) * seq_len;
+                let state = sequence..=sequence;
+                look_back(
+                    &kernel,
+                    [&inputs.slice(row.clone())?, &coeffs.slice(row.clone())?],
+                    &mut outputs.slice(row)?,
+                    initial.map(|all| all.slice(state.clone())).transpose()?.as_ref(),
+                    final_state.as_mut().map(|all| all.slice(state)).transpose()?.as_mut(),
+                )?;
             }
-            Twin::Ref | Twin::BlockScan => {
-                let threads = if self.twin == Twin::Ref { by_hand::THREADS } else { 128 };
-                let per_block = if self.twin == Twin::Ref { threads as usize } else { 1 };
-                let launch = kernel.launch(num_seqs.div_ceil(per_block) as u32, threads);
-                let launch = launch.arg(&arrays.inputs).arg(&arrays.coeffs).arg(&mut outputs);
-                let launch = launch.arg(arrays.initial.as_ref()).arg(&mut final_state);
-                launch.arg(num_seqs as i64).arg(seq_len as i64).run(&device.stream())?;
-            }
+            return Ok(());
         }
-        Ok(Outputs {
-            outputs: array("outputs", shape, outputs.download()?)?,
-            final_state: Array1::from_vec(final_state.download()?),
-        })
+        let (per_block, threads) = match self.twin {
+            Twin::Ref => (by_hand::THREADS as usize, by_hand::THREADS),
+            _ => (1, 128),
+        };
+        let launch = kernel.launch(num_seqs.div_ceil(per_block) as u32, threads);
+        let launch = launch.arg(inputs).arg(coeffs).arg(outputs).arg(initial).arg(final_state);
+        launch.arg(num_seqs as i64).arg(seq_len as i64).run(&self.device.stream()).map(drop)
     }
 
-    fn backward(
+    fn backward_into(
         &self,
-        d_outputs: ArrayView2<f32>,
-        coeffs: ArrayView2<f32>,
-        outputs: ArrayView2<f32>,
-        options: &Options<f32>,
-    ) -> Result<Gradients<f32>, Error> {
-        let shape @ (num_seqs, seq_len) =
-            validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        let reverse = options.direction == Direction::Reverse;
+        d_outputs: &Buffer<f32>,
+        coeffs: &Buffer<f32>,
+        outputs: &Buffer<f32>,
+        d_inputs: &mut Buffer<f32>,
+        d_coeffs: &mut Buffer<f32>,
+        Shape { num_seqs, seq_len }: Shape,
+        options: BackwardOptions<f32>,
+    ) -> Result<(), Error> {
+        let BackwardOptions { direction, initial, d_initial, .. } = options;
+        let reverse = direction == Direction::Reverse;
         let kernel = self.function(&format!("linrec_ref_bwd<float, {reverse}>"))?;
-        let device = kernel.device();
-        let d_outputs = upload(device, "d_outputs", &rows(d_outputs))?;
-        let coeffs = upload(device, "coeffs", &rows(coeffs))?;
-        let outputs = upload(device, "outputs", &rows(outputs))?;
-        let initial =
-            options.initial.as_ref().map(|initial| upload(device, "initial", &initial.to_vec()));
-        let initial = initial.transpose()?;
-        let mut d_inputs = device.allocate_named("d_inputs", num_seqs * seq_len)?;
-        let mut d_coeffs = device.allocate_named("d_coeffs", num_seqs * seq_len)?;
-        let mut d_initial = device.allocate_named("d_initial", num_seqs)?;
         let blocks = num_seqs.div_ceil(by_hand::THREADS as usize) as u32;
         let launch = kernel.launch(blocks, by_hand::THREADS);
-        let launch = launch.arg(&d_outputs).arg(&coeffs).arg(&outputs).arg(initial.as_ref());
-        let launch = launch.arg(&mut d_inputs).arg(&mut d_coeffs).arg(&mut d_initial);
-        launch.arg(num_seqs as i64).arg(seq_len as i64).run(&device.stream())?;
-        Ok(Gradients {
-            d_inputs: array("d_inputs", shape, d_inputs.download()?)?,
-            d_coeffs: array("d_coeffs", shape, d_coeffs.download()?)?,
-            d_initial: Array1::from_vec(d_initial.download()?),
-        })
-    }
-}
-
-/// The arrays that a forward pass reads.
-struct Arrays {
-    inputs: Buffer<f32>,
-    coeffs: Buffer<f32>,
-    initial: Option<Buffer<f32>>,
-}
-
-impl Arrays {
-    /// Returns the arrays of one sequence, given the elements of its row and its number.
-    fn part(&self, row: std::ops::Range<usize>, sequence: usize) -> Result<Arrays, Error> {
-        let initial = self.initial.as_ref().map(|initial| initial.slice(sequence..=sequence));
-        Ok(Arrays {
-            inputs: self.inputs.slice(row.clone())?,
-            coeffs: self.coeffs.slice(row)?,
-            initial: initial.transpose()?,
-        })
+        let launch = launch.arg(d_outputs).arg(coeffs).arg(outputs).arg(initial);
+        let launch = launch.arg(d_inputs).arg(d_coeffs).arg(d_initial);
+        launch.arg(num_seqs as i64).arg(seq_len as i64).run(&self.device.stream()).map(drop)
     }
 }
 
@@ -266,9 +230,10 @@ impl Arrays {
 /// state for each tile.
 fn look_back(
     kernel: &Function,
-    sequence: &Arrays,
+    [inputs, coeffs]: [&Buffer<f32>; 2],
     outputs: &mut Buffer<f32>,
-    final_state: &mut Buffer<f32>,
+    initial: Option<&Buffer<f32>>,
+    final_state: Option<&mut Buffer<f32>>,
 ) -> Result<(), Error> {
     let device = kernel.device();
     let (blocks, seq_len) = (outputs.len().div_ceil(256), outputs.len() as i64);
@@ -277,23 +242,7 @@ fn look_back(
     let mut states = device.allocate_named::<f32>("states", blocks)?;
     next_tile.zero()?;
     published.zero()?;
-    let launch = kernel.launch(blocks as u32, 32).arg(&sequence.inputs).arg(&sequence.coeffs);
-    let launch = launch.arg(outputs).arg(sequence.initial.as_ref()).arg(final_state).arg(seq_len);
-    launch.arg(&mut next_tile).arg(&mut published).arg(&mut states).run(&device.stream())?;
-    Ok(())
-}
-
-/// Returns the elements of a view with any strides, row by row.
-fn rows(view: ArrayView2<f32>) -> Vec<f32> {
-    view.iter().copied().collect()
-}
-
-fn array(
-    name: &'static str,
-    shape @ (num_seqs, seq_len): (usize, usize),
-    values: Vec<f32>,
-) -> Result<Array2<f32>, Error> {
-    let arrays = vec![("shape", vec![num_seqs, seq_len]), (name, vec![values.len()])];
-    Array2::from_shape_vec(shape, values)
-        .map_err(|_| Error::ShapeMismatch { operation: "download", arrays })
+    let launch = kernel.launch(blocks as u32, 32).arg(inputs).arg(coeffs).arg(outputs);
+    let launch = launch.arg(initial).arg(final_state).arg(seq_len);
+    launch.arg(&mut next_tile).arg(&mut published).arg(&mut states).run(&device.stream()).map(drop)
 }

@@ -9,7 +9,7 @@
 
 mod pictures;
 
-use bench::{Row, Runs, recorded};
+use bench::{Row, Runs, csv, recorded};
 use ch02_two_threads::Transition;
 use ch05_ref_kernel::fused::fused;
 use lesson::plot::{self, Chart};
@@ -590,7 +590,7 @@ const ENGINES: [(&str, &str); 3] =
 /// Shows medians of the measurements, as ratios to the roof.
 fn speed(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("speed", "What an H200 says")?;
-    let rows = Row::read(&recorded::table(H200, RECORD)?)?;
+    let rows: Vec<Row> = csv::read(&recorded::table(H200, RECORD)?)?;
     let runs: Runs = rows.iter().collect();
     let first = rows.first().ok_or("the record is empty")?;
     let (machine, num_seqs) = (&first.machine, first.num_seqs);

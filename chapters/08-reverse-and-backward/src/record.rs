@@ -1,6 +1,6 @@
 //! Reads the measurements of an H200 that the page shows: see `examples/excerpt.rs`.
 
-use bench::csv::Table;
+use bench::csv::{self, Table};
 use bench::{Row, Runs, recorded};
 use linrec::kernels::Pass;
 
@@ -17,8 +17,8 @@ const H200: &str = include_str!("../results/h200/tables.json");
 ///
 /// Returns an error if the record cannot be read.
 pub fn passes(pass: Pass) -> lesson::Result<Runs> {
-    let rows = Row::read(&recorded::table(H200, PASSES)?)?;
-    Ok(rows.iter().filter(|row| row.direction == pass).collect())
+    let rows = csv::read::<Row>(&recorded::table(H200, PASSES)?)?;
+    Ok(rows.iter().filter(|row| row.pass == pass).collect())
 }
 
 /// Returns how many numbers of an element type were compared with the emulator's, and how many of

@@ -1,7 +1,7 @@
 //! Reads the measurements of an H200 that the page shows: see `examples/excerpt.rs` and
 //! `examples/traffic`.
 
-use bench::csv::Table;
+use bench::csv::{self, Table};
 use bench::{Row, Runs, recorded};
 use linrec::kernels::Pass;
 
@@ -20,7 +20,7 @@ const SPANS: &str = "spans.csv";
 ///
 /// Returns an error if the record cannot be read.
 pub fn speed(pass: Pass) -> lesson::Result<Runs> {
-    Ok(Row::read(&recorded::text(SPEED)?)?.iter().filter(|row| row.direction == pass).collect())
+    Ok(csv::read::<Row>(&recorded::text(SPEED)?)?.iter().filter(|row| row.pass == pass).collect())
 }
 
 /// Reads the runs of `examples/traffic` of one pass and one element type, such as `f32`.
@@ -29,8 +29,8 @@ pub fn speed(pass: Pass) -> lesson::Result<Runs> {
 ///
 /// Returns an error if the record cannot be read.
 pub fn times(pass: Pass, element: &str) -> lesson::Result<Runs> {
-    let is_it = |row: &&Row| row.direction == pass && row.element.to_string() == element;
-    Ok(Row::read(&recorded::text(TIMES)?)?.iter().filter(is_it).collect())
+    let is_it = |row: &&Row| row.pass == pass && row.element.to_string() == element;
+    Ok(csv::read::<Row>(&recorded::text(TIMES)?)?.iter().filter(is_it).collect())
 }
 
 /// Returns a count of Nsight Compute in one launch: a number of the column `what`.

@@ -15,14 +15,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bench::Row;
+use bench::csv;
+use bench::field::Runner;
 use bench::ladder::{self, Step};
 use ch10_speed_of_memory::kernel::Kernel;
 use ch10_speed_of_memory::rung::{Idea, Rung};
 use clap::Parser;
 use lesson::output::{self, println};
 use linrec::contract::{self, Domain};
-use linrec::device::Device;
+use linrec::device::{Copying, Device};
 
 /// Measures every step of the ladder against the roof and the pipe kernel.
 #[derive(Parser)]
@@ -85,7 +86,7 @@ fn run(cli: &Cli) -> lesson::Result {
     let steps: Vec<Step> = kernels.into_iter().map(step).collect();
     let rows = ladder::measure(&device, &steps, &settings)?;
     if let Some(path) = &cli.csv {
-        bench::write(path, &Row::to_csv(&rows)?)?;
+        bench::write(path, &csv::write(bench::row::HEADER, &rows)?)?;
     }
     Ok(())
 }
@@ -129,12 +130,15 @@ fn check(kernel: &Kernel) -> lesson::Result {
     if kernel.rung().idea == Idea::Walk {
         return Ok(());
     }
-    let report = contract::run::<f32>(kernel, &Domain { max_len: 4096, ..kernel.domain() });
+    let report = contract::run::<f32>(
+        &Copying::from(kernel.clone()),
+        &Domain { max_len: 4096, ..kernel.domain() },
+    );
     if report.passed() { Ok(()) } else { Err(report.to_string().into()) }
 }
 
 /// Wraps a step for the measurement.
 fn step(kernel: Kernel) -> Step {
     let tile = kernel.rung().tile() as usize;
-    Step { kernel: Arc::new(kernel), tile }
+    Step { kernel: Runner::Kernel(Arc::new(kernel)), tile }
 }

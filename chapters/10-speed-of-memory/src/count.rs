@@ -5,7 +5,7 @@ use linrec::Error;
 use linrec::device::Device;
 use linrec::simt::{Access, Counters};
 
-use crate::kernel::{Arrays, Kernel};
+use crate::kernel::Kernel;
 use crate::rung::Rung;
 
 /// Runs a step on the emulator over arrays of ones and returns the counters.
@@ -13,18 +13,12 @@ use crate::rung::Rung;
 /// # Errors
 ///
 /// Returns an error if the step is not shipped, or does not support such rows.
-pub fn count(rung: Rung, shape @ (num_seqs, seq_len): (usize, usize)) -> Result<Counters, Error> {
+pub fn count(rung: Rung, shape: (usize, usize)) -> Result<Counters, Error> {
     let device = Device::simt();
-    let ones = device.upload(&vec![1.0_f32; num_seqs * seq_len])?;
+    let ones = device.upload(&vec![1.0_f32; shape.0 * shape.1])?;
     let mut outputs = device.allocate(ones.len())?;
-    let arrays = Arrays {
-        inputs: &ones,
-        coeffs: &ones,
-        outputs: &mut outputs,
-        initial: None,
-        final_state: None,
-    };
-    let launched = Kernel::new(&device, rung)?.launch(arrays, shape, &device.stream())?;
+    let (kernel, options) = (Kernel::new(&device, rung)?, Default::default());
+    let launched = kernel.launch(&ones, &ones, &mut outputs, shape.into(), options)?;
     Ok(launched.counters().cloned().unwrap_or_default())
 }
 

@@ -1,9 +1,8 @@
 //! Reads the measurements of an H200 in `results/h200`.
 
-use bench::csv::Table;
+use bench::csv::{self, Table};
 use bench::graphs::Call;
-use bench::log::{self, Line};
-use bench::{Run, Runs, median, recorded};
+use bench::{Row, Run, Runs, median, recorded};
 
 /// Every run of `examples/ladder.rs`.
 const LADDER: &[u8] = include_bytes!("../results/h200/ladder.csv.gz");
@@ -36,7 +35,7 @@ pub fn bits() -> lesson::Result<(u64, u64)> {
 /// Returns the microseconds per call of a chain, the median of all runs: `plain`, `graph` or
 /// `batch`.
 pub fn call_us(way: &str, num_seqs: usize, seq_len: usize) -> Option<f64> {
-    let calls = Call::read(&recorded::text(GRAPHS).ok()?).ok()?.into_iter();
+    let calls = csv::read::<Call>(&recorded::text(GRAPHS).ok()?).ok()?.into_iter();
     let mine = calls.filter(|call| {
         (call.engine.as_str(), call.num_seqs, call.seq_len) == (way, num_seqs, seq_len)
     });
@@ -89,8 +88,8 @@ impl Ladder {
 /// # Errors
 ///
 /// Returns an error if the record cannot be read.
-pub fn types() -> lesson::Result<Vec<Line>> {
-    let lines = log::read(&recorded::table(H200, TYPES)?)?;
+pub fn types() -> lesson::Result<Vec<Row>> {
+    let lines: Vec<Row> = csv::read(&recorded::table(H200, TYPES)?)?;
     Ok(lines.into_iter().filter(|line| line.engine != "roof").collect())
 }
 

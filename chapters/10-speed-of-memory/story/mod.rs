@@ -17,7 +17,7 @@ use lesson::plot::{self, Chart, Dot, kernels};
 use lesson::{Kind, Lesson, Table};
 use linrec::Error;
 use linrec::contract::{self, Domain};
-use linrec::device::Device;
+use linrec::device::{Copying, Device};
 use linrec::kernels::{ElementType, KernelChoice, Pass, PipeConfig};
 use linrec::simt::Counters;
 
@@ -59,9 +59,9 @@ fn right(lesson: &mut Lesson) -> lesson::Result {
     // The addition is not a recurrence.
     for idea in Idea::ALL.into_iter().filter(|idea| *idea != Idea::Walk) {
         let kernel = Kernel::new(&device, Rung::shipped(idea))?;
-        let report = contract::run::<f32>(&kernel, &Domain { max_len, ..kernel.domain() });
+        let (name, domain) = (kernel.rung().name(), Domain { max_len, ..kernel.domain() });
+        let report = contract::run::<f32>(&Copying::from(kernel), &domain);
         failed += report.failures.len();
-        let name = kernel.rung().name();
         let counts = [report.cases.to_string(), report.failures.len().to_string()];
         table.row([name].into_iter().chain(counts).chain([format!("{:.2}", report.worst)]));
     }
@@ -194,7 +194,7 @@ fn shares(lesson: &mut Lesson) -> lesson::Result {
                     };
                     is_it && line.pass == Pass::Forward && line.seq_len == len
                 });
-                mine.map(|line| line.ratio).reduce(f64::max)
+                mine.map(|line| line.ratio.value).reduce(f64::max)
             };
             let ratios = [1, 2, 4].map(|vectors| cell(best(vectors), 3));
             table.row([len.to_string(), lanes.to_string()].into_iter().chain(ratios));
@@ -254,9 +254,9 @@ fn flight(lesson: &mut Lesson) -> lesson::Result {
             choice.to_string(),
             (mine.blocks * sms).to_string(),
             format!("{}", bytes / 1024),
-            cell(Some(line.ratio), 3),
+            cell(Some(line.ratio.value), 3),
         ];
-        rows.push((mine.blocks, line.ratio, cells));
+        rows.push((mine.blocks, line.ratio.value, cells));
     }
     rows.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
     for (_, _, row) in rows {
@@ -297,14 +297,14 @@ fn any(lesson: &mut Lesson) -> lesson::Result {
                     };
                     is_it && line.pass == pass && line.seq_len == len
                 });
-                mine.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+                mine.max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
             };
             let [whole, any] = [true, false].map(best);
             table.row([
                 len.to_string(),
                 pass.name().to_owned(),
-                cell(whole.map(|line| line.ratio), 3),
-                cell(any.map(|line| line.ratio), 3),
+                cell(whole.map(|line| line.ratio.value), 3),
+                cell(any.map(|line| line.ratio.value), 3),
                 any.map_or("–", |line| line.engine.as_str()).to_owned(),
             ]);
         }
@@ -327,7 +327,7 @@ fn backward(lesson: &mut Lesson) -> lesson::Result {
                 let here = line.pass == Pass::Backward && line.seq_len == len;
                 here && line.engine.parse().is_ok_and(wanted)
             });
-            mine.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+            mine.max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
         };
         let wide = |ahead: u32| {
             best(&move |choice| matches!(choice, KernelChoice::Wide(c) if c.ahead == ahead))
@@ -339,7 +339,7 @@ fn backward(lesson: &mut Lesson) -> lesson::Result {
             wide(1),
             wide(2),
         ];
-        let ratios = all.map(|line| cell(line.map(|line| line.ratio), 3));
+        let ratios = all.map(|line| cell(line.map(|line| line.ratio.value), 3));
         let fastest = best(&|choice| matches!(choice.name(), "rows" | "wide"));
         let fastest = fastest.map_or("–", |line| line.engine.as_str());
         table.row([len.to_string()].into_iter().chain(ratios).chain([fastest.to_owned()]));
@@ -362,10 +362,10 @@ fn types(lesson: &mut Lesson) -> lesson::Result {
     };
     for element in ElementType::ALL {
         for pass in Pass::ALL {
-            let ratio = |len| cell(of(element, pass, len).map(|line| line.ratio), 3);
+            let ratio = |len| cell(of(element, pass, len).map(|line| line.ratio.value), 3);
             let more = |len| {
                 let both = of(ElementType::F32, pass, len).zip(of(element, pass, len));
-                cell(both.map(|(f32, mine)| f32.ms() / mine.ms()), 2)
+                cell(both.map(|(f32, mine)| f32.ms.value / mine.ms.value), 2)
             };
             table.row([
                 element.to_string(),
@@ -382,7 +382,7 @@ fn types(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("types.csv", Kind::Computed, &table)?;
     for element in [ElementType::Bf16, ElementType::F16] {
         let both = of(ElementType::F32, Pass::Forward, 4096).zip(of(element, Pass::Forward, 4096));
-        let more = cell(both.map(|(f32, mine)| f32.ms() / mine.ms()), 2);
+        let more = cell(both.map(|(f32, mine)| f32.ms.value / mine.ms.value), 2);
         lesson.value(&format!("{element}_4096"), more, Kind::Computed);
     }
     Ok(())

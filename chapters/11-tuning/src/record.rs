@@ -3,9 +3,8 @@
 use std::sync::LazyLock;
 
 use bench::attrs::Taken;
-use bench::csv::Table;
-use bench::log::{self, Line};
-use bench::{Peer, Race, recorded};
+use bench::csv::{self, Table};
+use bench::{Peer, Race, Row, recorded};
 use linrec::kernels::ElementType;
 
 /// The tables of `tour attrs`.
@@ -38,7 +37,7 @@ const H200: &str = include_str!("../results/h200/tables.json");
 ///
 /// Returns an error if the record cannot be read.
 pub fn attrs() -> lesson::Result<Vec<Taken>> {
-    let read = |file| Taken::read(&recorded::table(H200, file)?);
+    let read = |file| csv::read(&recorded::table(H200, file)?);
     let tables: lesson::Result<Vec<_>> = ATTRS.into_iter().map(read).collect();
     Ok(tables?.concat())
 }
@@ -56,8 +55,8 @@ pub fn machine(column: &str) -> String {
 /// # Errors
 ///
 /// Returns an error if the record cannot be read.
-pub fn tuning() -> lesson::Result<Vec<Line>> {
-    let many = |line: &Line| (line.num_seqs, line.element) == (13_200, ElementType::F32);
+pub fn tuning() -> lesson::Result<Vec<Row>> {
+    let many = |line: &Row| (line.num_seqs, line.element) == (13_200, ElementType::F32);
     runs(many)
 }
 
@@ -66,15 +65,15 @@ pub fn tuning() -> lesson::Result<Vec<Line>> {
 /// # Errors
 ///
 /// Returns an error if the record cannot be read.
-pub fn plane() -> lesson::Result<Vec<Line>> {
-    let of = |line: &Line| line.element == ElementType::F32;
+pub fn plane() -> lesson::Result<Vec<Row>> {
+    let of = |line: &Row| line.element == ElementType::F32;
     runs(of)
 }
 
 /// Returns the wanted lines of the record. The record is long, so it is parsed once.
-fn runs(are_wanted: impl Fn(&Line) -> bool) -> lesson::Result<Vec<Line>> {
-    static ALL: LazyLock<Result<Vec<Line>, String>> = LazyLock::new(|| {
-        let lines = recorded::text(RUNS).and_then(|csv| log::read(&csv));
+fn runs(are_wanted: impl Fn(&Row) -> bool) -> lesson::Result<Vec<Row>> {
+    static ALL: LazyLock<Result<Vec<Row>, String>> = LazyLock::new(|| {
+        let lines = recorded::text(RUNS).and_then(|text| csv::read(&text));
         lines.map_err(|error| error.to_string())
     });
     let all = ALL.as_ref().map_err(Clone::clone)?;
@@ -96,7 +95,7 @@ pub fn race() -> lesson::Result<Race> {
 ///
 /// Returns an error if the record cannot be read.
 pub fn peers() -> lesson::Result<Vec<Peer>> {
-    let peers = Peer::read(&recorded::table(H200, PEERS)?)?.into_iter();
+    let peers = csv::read::<Peer>(&recorded::table(H200, PEERS)?)?.into_iter();
     Ok(peers.filter(|peer| peer.num_seqs == 13_200).collect())
 }
 

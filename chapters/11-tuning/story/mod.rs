@@ -10,10 +10,10 @@
 mod measured;
 mod plane;
 
+use bench::Row;
 use bench::attrs::{self, Taken};
 use bench::counted::{self, PerElement};
 use bench::judge;
-use bench::log::Line;
 use lesson::plot::{self, Chart};
 use lesson::{Kind, Lesson, Table};
 use linrec::device::Device;
@@ -73,7 +73,7 @@ fn attributes(lesson: &mut Lesson) -> lesson::Result {
                 for pass in Pass::ALL {
                     let taken = taken.iter().find(|t| t.kernel == name && t.pass == pass);
                     cells.push(taken.map_or_else(|| String::from("–"), registers));
-                    let share = taken.map(|t| 100.0 * f64::from(t.warps()) / 64.0);
+                    let share = taken.map(|t| 100.0 * f64::from(t.warps) / 64.0);
                     cells.push(share.map_or_else(|| String::from("–"), |s| format!("{s:.0} %")));
                 }
             }
@@ -222,7 +222,7 @@ fn best(lesson: &mut Lesson) -> lesson::Result {
     Ok(())
 }
 
-fn table(lines: &[Line], kernel: &str, pass: Pass) -> Table {
+fn table(lines: &[Row], kernel: &str, pass: Pass) -> Table {
     let mut table = Table::new(["length", "ms", "GB", "GB/s", "/ roof", "configuration"]);
     for seq_len in bench::LENGTHS {
         let Some(best) = fastest(lines, kernel, pass, seq_len) else { continue };
@@ -233,11 +233,11 @@ fn table(lines: &[Line], kernel: &str, pass: Pass) -> Table {
 
 /// Returns the lines of a kernel at a length.
 fn of<'a>(
-    lines: &'a [Line],
+    lines: &'a [Row],
     kernel: &str,
     pass: Pass,
     seq_len: usize,
-) -> impl Iterator<Item = &'a Line> {
+) -> impl Iterator<Item = &'a Row> {
     let beginning = format!("{kernel}:");
     lines.iter().filter(move |line| {
         let shape = (line.num_seqs, line.seq_len) == (13_200, seq_len);
@@ -246,8 +246,8 @@ fn of<'a>(
 }
 
 /// Returns the fastest of a kernel's lines at a length.
-fn fastest<'a>(lines: &'a [Line], kernel: &str, pass: Pass, seq_len: usize) -> Option<&'a Line> {
-    of(lines, kernel, pass, seq_len).max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+fn fastest<'a>(lines: &'a [Row], kernel: &str, pass: Pass, seq_len: usize) -> Option<&'a Row> {
+    of(lines, kernel, pass, seq_len).max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
 }
 
 /// Compares the memory's speed by its data sheet with the measured roofs.
@@ -364,11 +364,12 @@ fn choice(lesson: &mut Lesson) -> lesson::Result {
     let mut given_away: f64 = 0.0;
     for pass in Pass::ALL {
         for len in [16, 64, 256, 1024, 4096, 16_384, 65_536] {
-            let all: Vec<&Line> = of(&lines, "pipe", pass, len).collect();
-            let ratios = all.iter().map(|line| line.ratio);
+            let all: Vec<&Row> = of(&lines, "pipe", pass, len).collect();
+            let ratios = all.iter().map(|line| line.ratio.value);
             let fastest = ratios.clone().reduce(f64::max);
-            let named = |name: &str| same_launch(&all, name).map(|line| line.ratio);
-            let near = all.iter().filter(|line| Some(line.ratio) >= fastest.map(|f| 0.95 * f));
+            let named = |name: &str| same_launch(&all, name).map(|line| line.ratio.value);
+            let near =
+                all.iter().filter(|line| Some(line.ratio.value) >= fastest.map(|f| 0.95 * f));
             if let (Some(fastest), Some(fixed)) = (fastest, named("8x64:0")) {
                 given_away = given_away.max(1.0 - fixed / fastest);
             }
@@ -403,7 +404,7 @@ fn choice(lesson: &mut Lesson) -> lesson::Result {
                 // The points are shifted sideways so that none hides another.
                 let shift = [0.92, 1.0, 1.08][number % 3];
                 mine.filter(move |line| line.engine.ends_with(&ending))
-                    .map(move |line| (shift * len as f64, line.ratio))
+                    .map(move |line| (shift * len as f64, line.ratio.value))
             })
             .collect()
     };
@@ -413,7 +414,7 @@ fn choice(lesson: &mut Lesson) -> lesson::Result {
     }
     let roof = |&len: &usize| {
         let line = of(&lines, "pipe", Pass::Forward, len).next()?;
-        Some((len as f64, line.gb_per_s() / line.ratio))
+        Some((len as f64, line.throughput() / line.ratio.value))
     };
     chart = bench::figure::with_roof(chart, lengths.clone().filter_map(roof), 1.25);
     let svg = plot::svg(&[&chart])?;
@@ -422,7 +423,7 @@ fn choice(lesson: &mut Lesson) -> lesson::Result {
 
 /// Finds a configuration of the pipe kernel. For short sequences, a smaller block is the same
 /// launch and was measured in its place.
-fn same_launch<'a>(lines: &[&'a Line], name: &str) -> Option<&'a Line> {
+fn same_launch<'a>(lines: &[&'a Row], name: &str) -> Option<&'a Row> {
     let (elems, rest) = name.split_once('x')?;
     let (threads, memcode) = rest.split_once(':')?;
     let mut threads: u32 = threads.parse().ok()?;
@@ -500,7 +501,7 @@ const COUNTERS: [fn(&PerElement) -> f64; 7] = [
 
 /// Returns the time of a configuration as a multiple of the roof's, or the time of the smallest
 /// block that is the same launch.
-fn time(lines: &[Line], choice: KernelChoice, seq_len: usize) -> Option<f64> {
+fn time(lines: &[Row], choice: KernelChoice, seq_len: usize) -> Option<f64> {
     let element = ElementType::F32;
     // Blocks with more threads than the sequence needs are the same launch.
     let launch = |choice: KernelChoice| match choice {
@@ -511,14 +512,14 @@ fn time(lines: &[Line], choice: KernelChoice, seq_len: usize) -> Option<f64> {
         }
         _ => None,
     };
-    let same = |line: &&Line| -> bool {
+    let same = |line: &&Row| -> bool {
         let other: Result<KernelChoice, _> = line.engine.parse();
         other.is_ok_and(|other| {
             other == choice || (launch(other).is_some() && launch(other) == launch(choice))
         })
     };
     let here = lines.iter().filter(|line| line.pass == Pass::Forward && line.seq_len == seq_len);
-    here.filter(|line| line.num_seqs == 13_200).find(same).map(|line| 1.0 / line.ratio)
+    here.filter(|line| line.num_seqs == 13_200).find(same).map(|line| 1.0 / line.ratio.value)
 }
 
 /// Computes Spearman's rank correlation of pairs, or `None` if there are fewer than three pairs or

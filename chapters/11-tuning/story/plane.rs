@@ -7,7 +7,7 @@
 //! numbers come from the record of `tour tune`. `cargo xtask record --check` compares the checks
 //! and values with the committed run.
 
-use bench::log::Line;
+use bench::Row;
 use lesson::plot::sketch::{GREY, left, middle};
 use lesson::plot::{self, Area, COLORS, Panel};
 use lesson::{Kind, Lesson, Table};
@@ -36,8 +36,8 @@ const LONGEST: usize = 65_536;
 
 /// Returns the rule's choices at the shapes of the plane: few sequences, and many sequences of the
 /// same lengths.
-fn picked(lines: &[Line], pass: Pass) -> Vec<Picked> {
-    let is_few = |line: &&Line| line.num_seqs < 13_200;
+fn picked(lines: &[Row], pass: Pass) -> Vec<Picked> {
+    let is_few = |line: &&Row| line.num_seqs < 13_200;
     let mut lengths: Vec<usize> = lines.iter().filter(is_few).map(|line| line.seq_len).collect();
     lengths.push(LONGEST);
     let mut shapes: Vec<(usize, usize)> = lines
@@ -58,7 +58,7 @@ fn picked(lines: &[Line], pass: Pass) -> Vec<Picked> {
         });
         let name = choice.to_string();
         let line = lines.iter().find(|line| line.is_of(ElementType::F32, pass, &name, shape))?;
-        Some(Picked { shape, choice, ms: line.ms(), ratio: line.ratio })
+        Some(Picked { shape, choice, ms: line.ms.value, ratio: line.ratio.value })
     };
     shapes.into_iter().filter_map(at).collect()
 }
@@ -120,7 +120,7 @@ pub(super) fn few(lesson: &mut Lesson) -> lesson::Result {
     cliffs(lesson, [&forward, &backward])
 }
 
-fn values(lesson: &mut Lesson, lines: &[Line], forward: &[Picked]) {
+fn values(lesson: &mut Lesson, lines: &[Row], forward: &[Picked]) {
     let row = |len: usize| forward.iter().find(|one| one.shape == (1, len));
     let million = row(1 << 20);
     let speed = million.map(|one| one.gb_per_s(Pass::Forward));
@@ -134,11 +134,11 @@ fn values(lesson: &mut Lesson, lines: &[Line], forward: &[Picked]) {
             (line.pass, line.num_seqs, line.seq_len) == (pass, shape.0, shape.1)
                 && line.engine.starts_with(&beginning)
         });
-        mine.max_by(|a, b| a.ratio.total_cmp(&b.ratio))
+        mine.max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))
     };
     let wide = fastest("wide", Pass::Forward, (1, 1 << 20));
-    lesson.value("one_row_wide", cell(wide.map(Line::gb_per_s), 0), Kind::Computed);
-    let percent = wide.map(|line| 100.0 * line.ratio);
+    lesson.value("one_row_wide", cell(wide.map(Row::throughput), 0), Kind::Computed);
+    let percent = wide.map(|line| 100.0 * line.ratio.value);
     lesson.value("one_row_wide_part", cell(percent, 0), Kind::Computed);
     // The type that is slow at few rows.
     let sixteen = |num_seqs: u64, seq_len: u64| {
@@ -152,7 +152,7 @@ fn values(lesson: &mut Lesson, lines: &[Line], forward: &[Picked]) {
     lesson.value("rows_132_complex128", cell(sixteen(132, 1 << 20), 2), Kind::Computed);
     for family in ["waves", "wide"] {
         for pass in Pass::ALL {
-            let many = fastest(family, pass, (13_200, LONGEST)).map(|line| line.ratio);
+            let many = fastest(family, pass, (13_200, LONGEST)).map(|line| line.ratio.value);
             let key = format!("many_{family}_{}", pass.name());
             lesson.value(&key, cell(many, 3), Kind::Computed);
         }

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bench::Row;
-use bench::field::Forward;
+use bench::csv;
+use bench::field::Runner;
 use bench::long::{self, Settings};
 use ch12_one_long_sequence::kernel::{Kernel, Raced, Size, Way};
 use clap::Parser;
@@ -67,13 +67,13 @@ fn run(cli: &Cli) -> lesson::Result {
     }
     let lengths: Vec<usize> = cli.powers.iter().map(|&power| 1 << power).collect();
     let longest = lengths.iter().copied().max().unwrap_or(0);
-    let mut others: Vec<Arc<dyn Forward<f32>>> = Vec::new();
+    let mut others: Vec<Runner<f32>> = Vec::new();
     for way in Way::ALL {
         let kernel = Kernel::new(&device, way, SIZE)?;
         let max_len = SIZE.steps() + 100;
         check(contract::run::<f32>(&kernel, &Domain { max_len, ..kernel.domain() }))?;
         many_tiles(&kernel)?;
-        others.push(Arc::new(Raced::new(kernel, longest)?));
+        others.push(Runner::Kernel(Arc::new(Raced::new(kernel, longest)?)));
     }
     let mut choices = Vec::new();
     for (pass, names) in [(Pass::Forward, &cli.forward), (Pass::Backward, &cli.backward)] {
@@ -93,7 +93,7 @@ fn run(cli: &Cli) -> lesson::Result {
     let settings = Settings { choices, lengths, runs: cli.runs };
     let rows = long::measure(&device, &others, &settings)?;
     if let Some(path) = &cli.csv {
-        bench::write(path, &Row::to_csv(&rows)?)?;
+        bench::write(path, &csv::write(bench::row::HEADER, &rows)?)?;
     }
     Ok(())
 }

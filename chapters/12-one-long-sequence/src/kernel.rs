@@ -10,12 +10,11 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use bench::field::Forward;
 use linrec::contract::Domain;
-use linrec::device::{Buffer, Device, Function, Launched, Stream};
+use linrec::device::{Buffer, Device, ForwardOptions, Function, Launched, OverBuffers, Shape};
 use linrec::kernels;
 use linrec::simt::{Counters, Trace};
-use linrec::{Direction, Engine, Error, Gradients, Options, Outputs, validate};
+use linrec::{Direction, Engine, Error, Options, Outputs, validate};
 use ndarray::{Array1, Array2, ArrayView2};
 
 /// A way to compute one long sequence with many blocks.
@@ -79,22 +78,7 @@ const SCANNING: u32 = 1024;
 /// bytes. The workspace has one such slot more than tiles.
 const WORDS: usize = 32;
 
-/// The arrays of a launch over one sequence.
-#[derive(Debug)]
-pub struct Arrays<'a> {
-    /// The inputs.
-    pub inputs: &'a Buffer<f32>,
-    /// The coefficients.
-    pub coeffs: &'a Buffer<f32>,
-    /// The outputs.
-    pub outputs: &'a mut Buffer<f32>,
-    /// The state before the sequence; zero if `None`.
-    pub initial: Option<&'a Buffer<f32>>,
-    /// The buffer for the state after the sequence, if wanted.
-    pub final_state: Option<&'a mut Buffer<f32>>,
-}
-
-/// How the emulator runs [`Way::Chained`] and [`Way::Decoupled`].
+/// Requests to the emulator about a launch of [`Way::Chained`] or [`Way::Decoupled`].
 #[derive(Debug, Default)]
 pub struct Watch<'a> {
     /// Ranges of blocks that run one after the other, as if the device could hold only one range at
@@ -174,40 +158,32 @@ impl Kernel {
     }
     // ANCHOR_END: workspace
 
-    /// Queues a forward pass over one sequence. Returns a record of each launch.
+    /// Queues a forward pass over one sequence, watched by the emulator. Returns a record of each
+    /// launch.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Unsupported`] if an array does not begin at a multiple of 16 bytes,
-    /// [`Error::Device`] if the workspace is too small or the device fails, and [`Error::Kernel`]
-    /// if the emulator finds a mistake.
+    /// Returns [`Error::Unsupported`] if the options are not a forward pass over plain
+    /// coefficients, or if an array does not begin at a multiple of 16 bytes; [`Error::Device`] if
+    /// the workspace is too small, the device fails, or anything is to be watched on a GPU; and
+    /// [`Error::Kernel`] if the emulator finds a mistake.
+    // ANCHOR: launch
     pub fn launch(
         &self,
-        arrays: Arrays,
+        x: &Buffer<f32>,
+        c: &Buffer<f32>,
+        y: &mut Buffer<f32>,
         workspace: &mut Buffer<u32>,
-        stream: &Stream,
-    ) -> Result<Vec<Launched>, Error> {
-        self.watched(arrays, workspace, stream, Watch::default())
-    }
-
-    /// Does the same as [`Kernel::launch`], watched by the emulator.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Kernel::launch`], and [`Error::Device`] on a GPU if anything is to be watched.
-    // ANCHOR: launch
-    pub fn watched(
-        &self,
-        arrays: Arrays,
-        workspace: &mut Buffer<u32>,
-        stream: &Stream,
+        options: ForwardOptions<f32>,
         watch: Watch,
     ) -> Result<Vec<Launched>, Error> {
-        let Arrays { inputs: x, coeffs: c, outputs: y, initial, final_state } = arrays;
+        let ForwardOptions { direction, log_coeffs, initial, final_state, stream } = options;
+        self.goes(direction, log_coeffs)?;
         if ![x, c, &*y].iter().all(|array| array.is_aligned_to(16)) {
-            let what = String::from("an array that begins within a 16-byte vector");
-            return Err(Error::Unsupported { engine: self.name.clone(), what });
+            return self.refuse("an array that begins within a 16-byte vector");
         }
+        let home = self.device.stream();
+        let stream = stream.unwrap_or(&home);
         let (seq_len, tiles, threads) = (y.len() as i64, self.tiles(y.len()), self.size.threads);
         match &self.functions[..] {
             [reduce, scan, apply] => {
@@ -253,7 +229,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// Same as [`Kernel::watched`].
+    /// Same as [`Kernel::launch`].
     pub fn compute(
         &self,
         inputs: &[f32],
@@ -272,17 +248,28 @@ impl Kernel {
         let mut last = self.device.allocate_named("final_state", 1)?;
         y.poison()?;
         last.poison()?;
-        let arrays = Arrays {
-            inputs: &x,
-            coeffs: &c,
-            outputs: &mut y,
+        let mut workspace = self.workspace(inputs.len())?;
+        let options = ForwardOptions {
             initial: initial.as_ref(),
             final_state: Some(&mut last),
+            ..ForwardOptions::default()
         };
-        let mut workspace = self.workspace(inputs.len())?;
-        let launched = self.watched(arrays, &mut workspace, &self.device.stream(), watch)?;
+        let launched = self.launch(&x, &c, &mut y, &mut workspace, options, watch)?;
         let last = last.download()?.first().copied().unwrap_or(f32::NAN);
         Ok((y.download()?, last, counted(&launched)))
+    }
+
+    fn goes(&self, direction: Direction, log_coeffs: bool) -> Result<(), Error> {
+        match direction == Direction::Reverse || log_coeffs {
+            true => {
+                self.refuse("reverse or log_coeffs: it only goes forward, over plain coefficients")
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn refuse<R>(&self, what: &str) -> Result<R, Error> {
+        Err(Error::Unsupported { engine: self.name.clone(), what: what.to_owned() })
     }
 
     /// Returns the domain of the test contract, with the number of rounding levels.
@@ -317,26 +304,32 @@ impl Raced {
     }
 }
 
-impl Forward<f32> for Raced {
+impl OverBuffers for Raced {
+    type Stored = f32;
+
+    fn device(&self) -> &Device {
+        &self.kernel.device
+    }
+
     fn name(&self) -> String {
         self.kernel.label().to_owned()
     }
 
-    fn queue(
+    fn forward_into(
         &self,
         inputs: &Buffer<f32>,
         coeffs: &Buffer<f32>,
         outputs: &mut Buffer<f32>,
-        shape: (usize, usize),
-        stream: &Stream,
+        shape: Shape,
+        options: ForwardOptions<f32>,
     ) -> Result<(), Error> {
-        if shape != (1, outputs.len()) {
-            let what = format!("{} sequences; it supports one", shape.0);
+        if shape != Shape::from((1, outputs.len())) {
+            let what = format!("{} sequences; it supports one", shape.num_seqs);
             return Err(Error::Unsupported { engine: self.name(), what });
         }
         let mut workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
-        let arrays = Arrays { inputs, coeffs, outputs, initial: None, final_state: None };
-        self.kernel.launch(arrays, &mut workspace, stream).map(drop)
+        let watch = Watch::default();
+        self.kernel.launch(inputs, coeffs, outputs, &mut workspace, options, watch).map(drop)
     }
 }
 
@@ -349,7 +342,8 @@ pub fn counted(launched: &[Launched]) -> Counters {
     all
 }
 
-/// Computes sequence by sequence, forward only, for tests.
+/// Computes sequence by sequence, forward only, for tests: each in arrays that begin at a multiple
+/// of 16 bytes, as rows of any length in one array do not.
 impl Engine<f32> for Kernel {
     fn name(&self) -> &str {
         &self.name
@@ -362,12 +356,7 @@ impl Engine<f32> for Kernel {
         options: &Options<f32>,
     ) -> Result<Outputs<f32>, Error> {
         let shape = validate::forward(&inputs, &coeffs, options)?;
-        if options.direction == Direction::Reverse || options.log_coeffs {
-            let what = String::from(
-                "reverse or log_coeffs: it only goes forward, over plain coefficients",
-            );
-            return Err(Error::Unsupported { engine: self.name.clone(), what });
-        }
+        self.goes(options.direction, options.log_coeffs)?;
         let mut outputs = Array2::zeros(shape);
         let mut final_state = Array1::zeros(shape.0);
         for row in 0..shape.0 {
@@ -378,17 +367,5 @@ impl Engine<f32> for Kernel {
             final_state[row] = last;
         }
         Ok(Outputs { outputs, final_state })
-    }
-
-    fn backward(
-        &self,
-        d_outputs: ArrayView2<f32>,
-        coeffs: ArrayView2<f32>,
-        outputs: ArrayView2<f32>,
-        options: &Options<f32>,
-    ) -> Result<Gradients<f32>, Error> {
-        validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        let what = String::from("backward: it only goes forward");
-        Err(Error::Unsupported { engine: self.name.clone(), what })
     }
 }

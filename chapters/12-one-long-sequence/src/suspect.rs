@@ -5,7 +5,7 @@ use linrec::device::Device;
 use linrec::{Error, reference};
 use ndarray::Array2;
 
-use crate::kernel::{Arrays, Kernel, Size, Watch, Way};
+use crate::kernel::{Kernel, Size, Watch, Way};
 
 /// The file of their correct twin.
 pub const TWIN: &str = "long/chained.cu";
@@ -70,12 +70,10 @@ fn two_launches(kernel: &Kernel, seq_len: usize) -> Result<Option<String>, Error
     for (launch, input) in [(1, 1.0_f32), (2, 3.0)] {
         let x = device.upload(&vec![input; seq_len])?;
         let mut y = device.allocate_named::<f32>("outputs", seq_len)?;
-        let arrays =
-            Arrays { inputs: &x, coeffs: &c, outputs: &mut y, initial: None, final_state: None };
         // The first block is late, so the second one polls before anything has been published.
         let delays = [200, 0, 0, 0];
         let watch = Watch { delays: Some(&delays[..TILES]), ..Watch::default() };
-        kernel.watched(arrays, &mut workspace, &device.stream(), watch)?;
+        kernel.launch(&x, &c, &mut y, &mut workspace, Default::default(), watch)?;
         let row = |value: f32| Array2::from_elem((1, seq_len), value);
         let (inputs, coeffs) = (row(input), row(0.5));
         let right = reference::forward(inputs.view(), coeffs.view(), &Default::default())?.outputs;

@@ -6,7 +6,7 @@
 //! scan, with an operator on pairs, is quoted. All numbers come from committed records. `cargo
 //! xtask record --check` compares the values with the committed run.
 
-use bench::csv::Table as Csv;
+use bench::csv::{self, Table as Csv};
 use bench::figure::H200_GB_PER_S;
 use bench::{Peer, Race, Run, recorded};
 use lesson::plot::{self, Chart, Dot, kernels};
@@ -221,7 +221,7 @@ pub(super) fn backward(lesson: &mut Lesson) -> lesson::Result {
 
 /// Reads the lengths and GB/s of CUB's device scan.
 fn cub() -> lesson::Result<Vec<(usize, f64)>> {
-    let peers = Peer::read(&recorded::table(CHAPTER_11, PEERS)?)?.into_iter();
+    let peers = csv::read::<Peer>(&recorded::table(CHAPTER_11, PEERS)?)?.into_iter();
     let mine = peers.filter(|peer| peer.num_seqs == 1 && peer.name.starts_with("CUB"));
     Ok(mine.map(|peer| (peer.seq_len, peer.gb_per_s)).collect())
 }

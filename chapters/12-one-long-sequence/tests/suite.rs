@@ -62,14 +62,8 @@ mod contract {
                 let x = device.upload(&vec![f32::from(round); seq_len]).unwrap();
                 let c = device.upload(&vec![1.0; seq_len]).unwrap();
                 let mut y = device.allocate(seq_len).unwrap();
-                let arrays = ch12_one_long_sequence::kernel::Arrays {
-                    inputs: &x,
-                    coeffs: &c,
-                    outputs: &mut y,
-                    initial: None,
-                    final_state: None,
-                };
-                kernel.launch(arrays, &mut workspace, &device.stream()).unwrap();
+                let (options, watch) = Default::default();
+                kernel.launch(&x, &c, &mut y, &mut workspace, options, watch).unwrap();
                 assert_eq!(y.download().unwrap()[999], 1000.0 * f32::from(round), "{way:?}");
             }
         }
@@ -86,16 +80,9 @@ mod contract {
         let long = device.upload(&[0.0_f32; 9]).unwrap();
         let late = long.slice(1..).unwrap();
         let mut y = device.allocate(8).unwrap();
-        let arrays = ch12_one_long_sequence::kernel::Arrays {
-            inputs: &late,
-            coeffs: &late,
-            outputs: &mut y,
-            initial: None,
-            final_state: None,
-        };
-        let mut workspace = kernel.workspace(8).unwrap();
-        let error =
-            kernel.launch(arrays, &mut workspace, &device.stream()).unwrap_err().to_string();
+        let (mut workspace, (options, watch)) = (kernel.workspace(8).unwrap(), Default::default());
+        let refused = kernel.launch(&late, &late, &mut y, &mut workspace, options, watch);
+        let error = refused.unwrap_err().to_string();
         assert!(error.contains("16-byte"), "{error}");
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use linrec::cpu::Cpu;
 use linrec::device::{Group, Rank, Storage};
-use linrec::{Direction, Element, Engine, Error, Gradients, Options, Outputs, validate};
+use linrec::{Direction, Element, Engine, Error, Options, Outputs, validate};
 use ndarray::{Array1, Array2, ArrayView2, s};
 
 /// Returns the steps of a rank, out of `seq_len` steps.
@@ -100,17 +100,5 @@ impl<T: Storage<Accum = T> + Element> Engine<T> for ByHand {
             outputs.slice_mut(s![.., steps]).assign(&part.outputs);
         }
         Ok(Outputs { outputs, final_state })
-    }
-
-    fn backward(
-        &self,
-        d_outputs: ArrayView2<T>,
-        coeffs: ArrayView2<T>,
-        outputs: ArrayView2<T>,
-        options: &Options<T>,
-    ) -> Result<Gradients<T>, Error> {
-        validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        let what = String::from("backward: it goes forward only");
-        Err(Error::Unsupported { engine: Engine::<T>::name(self).to_owned(), what })
     }
 }

@@ -7,7 +7,7 @@ use linrec::contract::Domain;
 use linrec::device::{Buffer, Device, Function, Launch};
 use linrec::kernels;
 use linrec::simt::Counters;
-use linrec::{Direction, Engine, Error, Gradients, Options, Outputs, validate};
+use linrec::{Direction, Engine, Error, Options, Outputs, validate};
 use ndarray::{Array1, Array2, ArrayView2, s};
 
 /// The size of a mailbox in words of 32 bits: a cache line, 128 bytes.
@@ -169,17 +169,5 @@ impl Engine<f32> for Mailboxes {
         let last = |row: usize| seq_len.checked_sub(1).map(|last| outputs[[row, last]]);
         let final_state = (0..num_seqs).map(|row| last(row).unwrap_or(initial[row])).collect();
         Ok(Outputs { outputs, final_state })
-    }
-
-    fn backward(
-        &self,
-        d_outputs: ArrayView2<f32>,
-        coeffs: ArrayView2<f32>,
-        outputs: ArrayView2<f32>,
-        options: &Options<f32>,
-    ) -> Result<Gradients<f32>, Error> {
-        validate::backward(&d_outputs, &coeffs, &outputs, options)?;
-        let what = String::from("backward: it goes forward only");
-        Err(Error::Unsupported { engine: self.name.clone(), what })
     }
 }

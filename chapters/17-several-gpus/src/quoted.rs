@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench::csv::Table;
+use bench::csv::{self, Table};
 use bench::{Row, median, recorded};
 
 /// The tables of H200s and of H100s.
@@ -158,8 +158,8 @@ pub fn reached() -> Result<Vec<Reached>, Box<dyn std::error::Error + Send + Sync
         // The order of the first measurement of each case.
         let mut order = Vec::new();
         let mut runs: BTreeMap<_, Vec<Row>> = BTreeMap::new();
-        for row in Row::read(&recorded::text(record)?)? {
-            let case = (row.direction.to_string(), row.num_seqs, row.seq_len, row.engine.clone());
+        for row in csv::read::<Row>(&recorded::text(record)?)? {
+            let case = (row.pass.to_string(), row.num_seqs, row.seq_len, row.engine.clone());
             if !runs.contains_key(&case) {
                 order.push(case.clone());
             }

@@ -3,11 +3,12 @@
 //!
 //! The peak is the peak of the whole process (Linux), so each case needs its own run. Apart from
 //! the times and the peaks, the output is the same in every run; equal counters show that equal
-//! work was measured.
+//! work was measured. One thread computes, as in the emulator's own example `speed`.
 
 use std::time::Instant;
 
-use linrec::kernels;
+use linrec::Direction;
+use linrec::kernels::{self, ElementType, KernelChoice, Pass, Ptx};
 use linrec::simt::{Counters, Launch, Memory, Module};
 
 /// The number of elements of the sequence, unless the second argument sets another number.
@@ -16,22 +17,64 @@ const LEN: usize = 2_096_000;
 /// memory in use before the launch counts as well.
 const HOST_BYTES: u64 = 1 << 34;
 
+/// The cases of the library's kernels, with the length of the longest rows that each receives.
+const CASES: [(&str, &str, usize); 7] = [
+    ("ref", "ref:64", 1 << 10),
+    ("tile", "tile:4x256:0", 1 << 10),
+    ("pipe", "pipe:8x64:0", 1 << 16),
+    ("rows", "rows:16x2x32", 1 << 7),
+    ("wide", "wide:2x128", 1 << 16),
+    ("waves", "waves:4x288", usize::MAX),
+    ("once", "once:4x512", usize::MAX),
+];
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let case = arguments.next().unwrap_or_default();
     let len = arguments.next().map_or(LEN, |len| len.parse().expect("a number of elements"));
-    let known = ROWS.iter().find(|rows| rows.case == case);
-    match (&case[..], known) {
-        (_, Some(kernel)) => rows(len, kernel),
-        ("look-back", _) => look_back(len),
-        ("once", _) => once(len),
-        _ => match case.strip_prefix("waves-").and_then(|blocks| blocks.parse().ok()) {
-            Some(blocks) => waves(len, blocks),
-            None => println!(
-                "ref, tile, pipe, rows, wide, look-back, once or waves-BLOCKS, and the number of elements"
-            ),
-        },
+    let (name, blocks) = case.split_once('-').unwrap_or((&case, ""));
+    match CASES.into_iter().find(|&(case, ..)| case == name) {
+        Some((_, choice, row)) => one(len, choice, row, blocks.parse().unwrap_or(u32::MAX)),
+        None if case == "look-back" => look_back(len),
+        None => println!(
+            "ref, tile, pipe, rows, wide, look-back, once or waves-BLOCKS, and the number of elements"
+        ),
     }
+}
+
+/// Runs a kernel of the library over rows of `row` elements, with at most `most` blocks.
+fn one(len: usize, choice: &str, row: usize, most: u32) {
+    const ELEMENT: ElementType = ElementType::F32;
+    let choice: KernelChoice = choice.parse().expect("a kernel of the library");
+    let row = len.min(row);
+    let (rows, bench) = (len / row, Bench::new(len / row * row));
+    let geometry = choice.geometry(ELEMENT, Pass::Forward, rows as u64, row as u64);
+    let mut arguments =
+        vec![bench.inputs, bench.coeffs, bench.outputs, 0, 0, rows as u64, row as u64];
+    if let Some(shared_out) = geometry.shared_out {
+        let workspace = bench.zeros("workspace", shared_out.workspace_bytes as usize);
+        // Blocks take the tiles in the order in which they start, if there is one for each.
+        let deal = u64::from(shared_out.one_tile);
+        arguments.extend([u64::from(shared_out.tile_vectors), workspace, deal]);
+    }
+    let ptx = kernels::shipped_as(&choice.program(ELEMENT)).expect("a shipped module");
+    let entry = choice.entry(ELEMENT, Pass::Forward, Direction::Forward);
+    let blocks = u32::try_from(geometry.blocks).expect("a grid").min(most);
+    let grid = (blocks, geometry.threads);
+    bench.run(&choice.to_string(), (ptx, &entry), grid, geometry.shared_bytes, &arguments);
+}
+
+/// Runs a kernel whose blocks of 256 elements each wait for the previous block.
+fn look_back(len: usize) {
+    let bench = Bench::new(len);
+    let blocks = len.div_ceil(256);
+    let [next, published] =
+        [("next_tile", 1), ("published", blocks)].map(|(name, count)| bench.zeros(name, 4 * count));
+    let states = bench.memory.allocate("states", 4 * blocks as u64).expect("enough memory");
+    let Bench { inputs, coeffs, outputs, .. } = bench;
+    let arguments = [inputs, coeffs, outputs, 0, 0, len as u64, next, published, states];
+    let ptx = kernels::shipped().find(|(name, _)| *name == "look_back").expect("it is shipped").1;
+    bench.run("look_back", (ptx, "look_back"), (blocks as u32, 32), 0, &arguments);
 }
 
 /// A sequence of `len` elements in global memory.
@@ -70,19 +113,20 @@ impl Bench {
         buffer
     }
 
+    /// Runs the kernel with this name in C++. Arguments that are missing are zero.
     fn run(
         &self,
-        (name, entry): (&str, &str),
+        name: &str,
+        (ptx, entry): (Ptx, &str),
         (blocks, threads): (u32, u32),
         dynamic_shared: u32,
         arguments: &[u64],
     ) {
-        let ptx = kernels::shipped().find_map(|(shipped, ptx)| (shipped == name).then_some(ptx));
-        let module = Module::parse(ptx.expect("a shipped module").text()).expect("valid PTX");
-        let kernel = module.kernels().find(|kernel| kernel.name().contains(entry));
-        let kernel = kernel.expect("the kernel is in the module");
+        let symbol = ptx.entries().find_map(|(cpp, symbol)| (cpp == entry).then_some(symbol));
+        let module = Module::parse(ptx.text()).expect("valid PTX");
+        let kernel = module.kernel(symbol.unwrap_or(entry)).expect("the kernel is in the module");
         let mut bytes: Vec<u8> = arguments.iter().flat_map(|value| value.to_le_bytes()).collect();
-        bytes.truncate(kernel.param_bytes() as usize);
+        bytes.resize(kernel.param_bytes() as usize, 0);
         let mut launch = Launch::new(kernel, [blocks, 1, 1], [threads, 1, 1], &bytes);
         launch.dynamic_shared = dynamic_shared;
         launch.host_bytes = HOST_BYTES;
@@ -112,115 +156,6 @@ impl Bench {
             bytes.iter().fold(0xcbf2_9ce4_8422_2325, hash),
         );
     }
-}
-
-/// A kernel whose blocks have separate rows and run one after the other.
-struct Rows {
-    case: &'static str,
-    name: &'static str,
-    entry: &'static str,
-    /// The length of the longest rows that the kernel receives, in elements.
-    row: usize,
-    rows: usize,
-    threads: u32,
-}
-
-const ROWS: [Rows; 5] = [
-    Rows {
-        case: "ref",
-        name: "ref-f32",
-        entry: "linrec_ref_fwd_float_false",
-        row: 1 << 10,
-        rows: 64,
-        threads: 64,
-    },
-    Rows {
-        case: "tile",
-        name: "tile-4x256-0-f32",
-        entry: "linrec_tile_fwd",
-        row: 1 << 10,
-        rows: 1,
-        threads: 256,
-    },
-    Rows {
-        case: "pipe",
-        name: "pipe-8x64-0-f32",
-        entry: "linrec_pipe_fwd",
-        row: 1 << 16,
-        rows: 1,
-        threads: 64,
-    },
-    Rows {
-        case: "rows",
-        name: "rows-16x2x32-f32",
-        entry: "linrec_rows_fwd_float_16_2_32_false",
-        row: 1 << 7,
-        rows: 2,
-        threads: 32,
-    },
-    Rows {
-        case: "wide",
-        name: "wide-2x128-f32",
-        entry: "linrec_wide_fwd",
-        row: 1 << 16,
-        rows: 1,
-        threads: 128,
-    },
-];
-
-fn rows(len: usize, kernel: &Rows) {
-    let row = len.min(kernel.row);
-    let (rows, bench) = (len / row, Bench::new(len / row * row));
-    let arguments = [bench.inputs, bench.coeffs, bench.outputs, 0, 0, rows as u64, row as u64, 0];
-    let blocks = rows.div_ceil(kernel.rows) as u32;
-    bench.run((kernel.name, kernel.entry), (blocks, kernel.threads), 0, &arguments);
-}
-
-/// Runs a kernel whose blocks of 256 elements each wait for the previous block.
-fn look_back(len: usize) {
-    let bench = Bench::new(len);
-    let blocks = len.div_ceil(256);
-    let [next, published] =
-        [("next_tile", 1), ("published", blocks)].map(|(name, count)| bench.zeros(name, 4 * count));
-    let states = bench.memory.allocate("states", 4 * blocks as u64).expect("enough memory");
-    let Bench { inputs, coeffs, outputs, .. } = bench;
-    let arguments = [inputs, coeffs, outputs, 0, 0, len as u64, next, published, states];
-    bench.run(("look_back", "look_back"), (blocks as u32, 32), 0, &arguments);
-}
-
-/// Returns the arguments of the kernels that divide one row among blocks, and the number of tiles.
-/// A tile has `vectors` vectors.
-fn shared_out(bench: &Bench, vectors: usize) -> ([u64; 9], usize) {
-    let tiles = (bench.len + 3).div_ceil(4 * vectors);
-    let workspace = bench.zeros("workspace", 16 + 16 * tiles.next_multiple_of(128));
-    let Bench { inputs, coeffs, outputs, len, .. } = *bench;
-    let numbers = [1, len as u64, vectors as u64, workspace];
-    let mut arguments = [inputs, coeffs, outputs, 0, 0, 0, 0, 0, 0];
-    arguments[5..].copy_from_slice(&numbers);
-    (arguments, tiles)
-}
-
-/// Runs the kernel with four vectors in each of 288 threads, a separate warp that carries the
-/// state, and a ring of six tiles of both arrays.
-fn waves(len: usize, blocks: u32) {
-    const THREADS: u32 = 288;
-    let bench = Bench::new(len);
-    let (arguments, tiles) = shared_out(&bench, 4 * THREADS as usize);
-    let blocks = blocks.min(tiles as u32);
-    // No messages from or to another device.
-    let arguments = [&arguments[..], &[0, 0, 0]].concat();
-    let entry = ("waves-4x288-f32", "linrec_waves_fwd_float_4_288_5_1_false_false");
-    bench.run(entry, (blocks, THREADS + 32), 12 * 16 * 4 * THREADS, &arguments);
-}
-
-/// Runs the kernel with a block for each tile: four vectors in each of 512 threads.
-fn once(len: usize) {
-    const THREADS: u32 = 512;
-    let bench = Bench::new(len);
-    let (arguments, tiles) = shared_out(&bench, 4 * THREADS as usize);
-    let arguments = [&arguments[..], &[1]].concat();
-    let entry = ("once-4x512-f32", "linrec_once_fwd_float_4_512_false_false");
-    bench.run(entry, (tiles as u32, THREADS), 0, &arguments);
 }
 
 fn peak() -> u64 {

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench::graphs::{self, Call};
+use bench::{csv, graphs};
 use clap::Parser;
 use lesson::output::{self, println};
 use linrec::device::Device;
@@ -38,12 +38,12 @@ fn measure(cli: &Cli) -> lesson::Result {
     if device.is_simt() && cli.csv.is_some() {
         return Err("times need a GPU, and so does --csv".into());
     }
-    let Cli { num_seqs, lengths, runs, csv } = cli;
+    let Cli { num_seqs, lengths, runs, csv: file } = cli;
     let settings =
         graphs::Settings { num_seqs: num_seqs.clone(), lengths: lengths.clone(), runs: *runs };
     let calls = graphs::measure(&device, &settings)?;
-    match csv {
-        Some(file) => bench::write(file, &Call::to_csv(&calls)?)?,
+    match file {
+        Some(file) => bench::write(file, &csv::write(graphs::HEADER, &calls)?)?,
         None if device.is_simt() => {
             println!("\nThe emulator has the same results both ways; times need a GPU.");
         }

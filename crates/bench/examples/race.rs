@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bench::field::{Field, Roof, Runner};
-use bench::row::{Baseline, Measured};
-use bench::{Row, Runs};
+use bench::row::{Baseline, HEADER, Measured};
+use bench::{Row, Runs, csv};
 use clap::Parser;
 use lesson::output::{self, println};
 use linrec::device::Device;
@@ -75,7 +75,7 @@ fn race(cli: &Cli) -> lesson::Result {
         }
     }
     if let Some(file) = &cli.csv {
-        bench::write(file, &Row::to_csv(&rows)?)?;
+        bench::write(file, &csv::write(HEADER, &rows)?)?;
     }
     Ok(())
 }

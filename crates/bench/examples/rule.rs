@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use bench::{log, rule};
+use bench::{csv, rule};
 use lesson::output::{self, eprintln, println};
 use linrec::kernels::Tuned;
 
@@ -28,7 +28,7 @@ fn make(runs: &str, tuned: &str) -> lesson::Result<usize> {
         true => Tuned::read(&bench::read(Path::new(tuned))?)?,
         false => Vec::new(),
     };
-    let rule = rule::renewed(&earlier, &log::read(&bench::read(Path::new(runs))?)?);
+    let rule = rule::renewed(&earlier, &csv::read(&bench::read(Path::new(runs))?)?);
     bench::write(Path::new(tuned), &rule::to_csv(&rule))?;
     Ok(rule.len())
 }

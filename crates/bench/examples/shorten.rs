@@ -10,8 +10,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use bench::csv::{self, Table};
+use bench::csv;
+use bench::row::{Row, WITH_RUNS};
 use lesson::output::{self, eprintln};
+use linrec::kernels::ElementType;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,19 +25,13 @@ fn main() -> ExitCode {
 }
 
 fn shorten(from: &Path, to: &Path) -> lesson::Result {
-    let table = Table::read(&bench::read(from)?)?;
-    let mut lines = vec![csv::row(table.header())?];
-    for row in table.rows() {
-        let mut runs: Vec<&str> = row.text("runs")?.split(' ').collect();
-        if (row.text("element")?, row.text("num_seqs")?) != ("f32", "13200") {
-            // All numbers have the same number of decimals, so a longer text is a larger number.
-            runs.sort_unstable_by_key(|ms| (ms.len(), *ms));
-            runs = vec![runs[0], runs[runs.len() / 2], runs[runs.len() - 1]];
+    let mut rows: Vec<Row> = csv::read(&bench::read(from)?)?;
+    for row in &mut rows {
+        if (row.element, row.num_seqs) != (ElementType::F32, 13_200) {
+            row.runs.sort_by(f64::total_cmp);
+            let last = row.runs.len() - 1;
+            row.runs = [0, row.runs.len() / 2, last].map(|place| row.runs[place]).to_vec();
         }
-        let kept = runs.join(" ");
-        let mut cells = row.cells();
-        cells.pop();
-        lines.push(csv::row(cells.into_iter().chain([kept.as_str()]))?);
     }
-    bench::write(to, &(lines.join("\n") + "\n"))
+    bench::write(to, &csv::write(WITH_RUNS, &rows)?)
 }

@@ -10,11 +10,10 @@ use std::path::PathBuf;
 
 use lesson::output::println;
 use lesson::{Table, machine};
-use linrec::Direction;
 use linrec::device::{Device, Job, Recurrence, Storage, dispatch};
 use linrec::kernels::{ElementType, KernelChoice, Pass, shipped_as};
-use rayon::prelude::*;
-use serde::Deserialize;
+use linrec::{Direction, Error};
+use serde::{Deserialize, Serialize};
 
 use crate::csv::{self, displayed};
 use crate::{DeviceChoice, field, folder, write};
@@ -43,7 +42,7 @@ pub struct Settings {
 }
 
 /// The resources that a kernel uses in one pass.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Taken {
     /// The kernel's name, in [`KernelChoice`]'s notation.
     pub kernel: String,
@@ -65,56 +64,15 @@ pub struct Taken {
     pub dynamic_bytes: u32,
     /// The number of blocks that an SM holds at a time.
     pub blocks: u32,
+    /// The number of warps that an SM holds at a time.
+    pub warps: u32,
+    /// The percentage of an SM's warp slots that these warps take.
+    pub occupancy: u32,
 }
 
-impl Taken {
-    /// The columns of a table.
-    pub const HEADER: [&str; 11] = [
-        "kernel",
-        "element",
-        "pass",
-        "threads",
-        "registers",
-        "local_bytes",
-        "shared_bytes",
-        "dynamic_bytes",
-        "blocks",
-        "warps",
-        "occupancy",
-    ];
-
-    /// Returns the number of warps that an SM holds at a time.
-    pub fn warps(&self) -> u32 {
-        self.blocks * self.threads.div_ceil(32)
-    }
-
-    /// Formats the row of a table. `warp_slots` is the number of warp slots of an SM.
-    fn cells(&self, warp_slots: u32) -> [String; 11] {
-        let occupancy = 100.0 * f64::from(self.warps()) / f64::from(warp_slots.max(1));
-        [
-            self.kernel.clone(),
-            self.element.to_string(),
-            self.pass.name().to_owned(),
-            self.threads.to_string(),
-            self.registers.to_string(),
-            self.local_bytes.to_string(),
-            self.shared_bytes.to_string(),
-            self.dynamic_bytes.to_string(),
-            self.blocks.to_string(),
-            self.warps().to_string(),
-            format!("{occupancy:.0}"),
-        ]
-    }
-
-    /// Reads a table that was written as CSV.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error that quotes the line if a line cannot be read.
-    pub fn read(text: &str) -> lesson::Result<Vec<Taken>> {
-        csv::read(text)
-    }
-}
+/// The columns of a table: the fields of [`Taken`].
+const HEADER: &str = "kernel,element,pass,threads,registers,local_bytes,shared_bytes,dynamic_bytes,\
+                      blocks,warps,occupancy";
 
 /// Prints and writes the tables. On a machine without a GPU, prints the record of an H200 and the
 /// declarations of the shipped PTX.
@@ -137,7 +95,7 @@ pub fn run(settings: &Settings, record: &[Taken]) -> lesson::Result {
     for kernel in kernels {
         let ask = Ask { device: &device, kernel };
         let (taken, refused) = dispatch(settings.element, ask)?;
-        let table = table(&taken, warp_slots(&device));
+        let table = csv::table(HEADER, &taken)?;
         println!("\n{kernel} of {} on {}:\n\n{}", settings.element, device.name(), table.to_text());
         for (choice, why) in refused {
             println!("{choice}: {why}");
@@ -146,19 +104,6 @@ pub fn run(settings: &Settings, record: &[Taken]) -> lesson::Result {
         write(&path, &table.to_csv())?;
     }
     Ok(())
-}
-
-fn warp_slots(device: &Device) -> u32 {
-    device.attributes().threads_per_multiprocessor.unwrap_or(2048) / 32
-}
-
-/// Makes a table of these rows.
-pub fn table(taken: &[Taken], warp_slots: u32) -> Table {
-    let mut table = Table::new(Taken::HEADER);
-    for taken in taken {
-        table.row(taken.cells(warp_slots));
-    }
-    table
 }
 
 fn machine_of(device: &Device) -> Table {
@@ -199,29 +144,16 @@ struct Ask<'a> {
 }
 
 impl Job for Ask<'_> {
-    type Output = lesson::Result<(Vec<Taken>, Vec<(String, String)>)>;
+    type Output = lesson::Result<(Vec<Taken>, Vec<(KernelChoice, Error)>)>;
 
     fn run<S: Storage>(self) -> Self::Output {
         let choices = KernelChoice::candidates(self.kernel, S::ELEMENT);
-        let progress = lesson::progress(choices.len(), &format!("compiling {}", self.kernel));
-        let loaded: Vec<_> = choices
-            .par_iter()
-            .map(|&choice| {
-                let recurrence = Recurrence::<S>::new(self.device, choice);
-                progress.inc(1);
-                recurrence
-            })
-            .collect();
-        progress.finish_and_clear();
-        let (mut rows, mut refused) = (Vec::new(), Vec::new());
-        for (choice, loaded) in choices.into_iter().zip(loaded) {
-            match loaded {
-                Ok(recurrence) => {
-                    for pass in Pass::ALL {
-                        rows.push(taken(&recurrence, pass)?);
-                    }
-                }
-                Err(error) => refused.push((choice.to_string(), error.to_string())),
+        let message = format!("compiling {}", self.kernel);
+        let (loaded, refused) = field::load::<S>(self.device, choices, &message);
+        let mut rows = Vec::new();
+        for recurrence in &loaded {
+            for pass in Pass::ALL {
+                rows.push(taken(recurrence, pass)?);
             }
         }
         Ok((rows, refused))
@@ -240,6 +172,8 @@ fn taken<S: Storage>(recurrence: &Recurrence<S>, pass: Pass) -> lesson::Result<T
         Some(_) => 0,
         None => function.occupancy(geometry.threads, geometry.shared_bytes)?.unwrap_or(0),
     };
+    let slots = recurrence.device().attributes().threads_per_multiprocessor.unwrap_or(2048) / 32;
+    let warps = blocks * geometry.threads.div_ceil(32);
     Ok(Taken {
         kernel: choice.to_string(),
         element: S::ELEMENT,
@@ -250,6 +184,8 @@ fn taken<S: Storage>(recurrence: &Recurrence<S>, pass: Pass) -> lesson::Result<T
         shared_bytes: attributes.shared_bytes,
         dynamic_bytes: geometry.shared_bytes,
         blocks,
+        warps,
+        occupancy: (100.0 * f64::from(warps) / f64::from(slots.max(1))).round_ties_even() as u32,
     })
 }
 // ANCHOR_END: taken
@@ -268,7 +204,7 @@ fn without_gpu(kernels: &[&str], element: ElementType, record: &[Taken]) -> less
         println!("\nThere is no record of {element} on an H200 either.");
     } else {
         println!("\nThis is the record of another machine, an NVIDIA H200, and not of this one:\n");
-        println!("{}", table(&recorded, 64).to_text());
+        println!("{}", csv::table(HEADER, &recorded)?.to_text());
     }
     println!("And this is what the shipped PTX declares, on any machine:\n");
     println!("{}", of_ptx(kernels, element)?.to_text());
@@ -360,12 +296,13 @@ mod tests {
             shared_bytes: 512,
             dynamic_bytes: 0,
             blocks: 24,
+            warps: 48,
+            occupancy: 75,
         };
-        assert_eq!(taken.warps(), 48);
-        let csv = table(std::slice::from_ref(&taken), 64).to_csv();
-        assert!(csv.ends_with(",24,48,75\n"), "{csv}");
-        assert_eq!(Taken::read(&csv).unwrap(), [taken]);
-        let error = Taken::read("kernel,element\na,b,c\n").unwrap_err().to_string();
+        let text = csv::table(HEADER, std::slice::from_ref(&taken)).unwrap().to_csv();
+        assert!(text.ends_with(",24,48,75\n"), "{text}");
+        assert_eq!(csv::read::<Taken>(&text).unwrap(), [taken]);
+        let error = csv::read::<Taken>("kernel,element\na,b,c\n").unwrap_err().to_string();
         assert!(error.contains("`a,b,c`"), "{error}");
     }
 

@@ -19,6 +19,27 @@ pub fn read<R: DeserializeOwned>(text: &str) -> lesson::Result<Vec<R>> {
     rows.map(|row| row.map_err(|error| unreadable(text, &error))).collect()
 }
 
+/// Formats a header and the rows below it. The columns are the fields of `R`.
+///
+/// # Errors
+///
+/// Returns an error if a row does not consist of texts and numbers.
+pub fn write<R: Serialize>(header: &str, rows: &[R]) -> lesson::Result<String> {
+    Ok(format!("{header}\n{}", self::rows(rows)?))
+}
+
+/// Makes a printable table of a header and the rows below it. The columns are the fields of `R`.
+///
+/// # Errors
+///
+/// As for [`write`].
+pub fn table<R: Serialize>(header: &str, rows: &[R]) -> lesson::Result<lesson::Table> {
+    let written = Table::read(&write(header, rows)?)?;
+    let mut table = lesson::Table::new(written.header());
+    written.rows().for_each(|row| table.row(row.cells()));
+    Ok(table)
+}
+
 /// Formats rows as text, without a header.
 ///
 /// # Errors
@@ -176,6 +197,23 @@ pub(crate) mod displayed {
     }
 }
 
+/// (De)serializes numbers with six decimals, separated by spaces.
+pub(crate) mod spaced {
+    use super::*;
+
+    pub fn serialize<S: Serializer>(numbers: &[f64], to: S) -> Result<S::Ok, S::Error> {
+        let texts: Vec<String> = numbers.iter().map(|number| format!("{number:.6}")).collect();
+        to.serialize_str(&texts.join(" "))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+        let text = String::deserialize(from)?;
+        let numbers: Result<_, _> = text.split(' ').map(str::parse).collect();
+        let what = "is not a list of numbers separated by spaces";
+        numbers.map_err(|_| de::Error::custom(format!("`{text}` {what}")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,7 +229,9 @@ mod tests {
         let text = "a,2.50\n\"b, c\",3\nd,NaN\n";
         let read: Vec<Sample> = read(&format!("name,ms\n{text}")).unwrap();
         assert_eq!((read[0].ms.value, read[1].name.as_str()), (2.5, "b, c"));
-        assert_eq!(rows(&read).unwrap(), text);
+        assert_eq!(write("name,ms", &read).unwrap(), format!("name,ms\n{text}"));
+        let table = table("name,ms", &read).unwrap();
+        assert_eq!(table.to_csv(), format!("name,ms\n{text}"));
         assert_eq!(row(["a", "b, c", ""]).unwrap(), "a,\"b, c\",");
     }
 

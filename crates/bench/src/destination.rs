@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use lesson::files;
 
-use crate::row::Row;
+use crate::csv;
+use crate::row::{HEADER, Row};
 
 /// A file that will receive all runs. The check that it can be written comes before the
 /// measurement, and the file is written completely after the measurement.
@@ -41,7 +42,8 @@ impl Destination {
     /// appeared meanwhile.
     pub fn write(&self, rows: &[Row]) -> lesson::Result {
         self.may_be_written()?;
-        Ok(files::write(&self.path, Row::to_csv(rows)?).map_err(|error| self.failed(&error))?)
+        let text = csv::write(HEADER, rows)?;
+        Ok(files::write(&self.path, text).map_err(|error| self.failed(&error))?)
     }
 
     fn may_be_written(&self) -> Result<(), String> {

@@ -1,20 +1,21 @@
 //! The field of a race: the arrays, the stopwatch, and the kernels that run on them.
 //!
 //! A [`Field`] allocates its arrays once for the largest problem, so that every run uses the same
-//! memory and every kernel reads the same numbers. A [`Runner`] is a kernel of the library, an
-//! element-wise roof, an empty kernel, or other code behind the trait [`Forward`]. Everything that
-//! a run needs is prepared before its clock starts. The tests at the end of this file run every
-//! runner on all devices under test.
+//! memory and every kernel reads the same numbers. A [`Runner`] is a kernel of the library or of a
+//! chapter ([`OverBuffers`]), an element-wise roof, or an empty kernel. Everything that a run needs
+//! is prepared before its clock starts. The tests at the end of this file run every runner on all
+//! devices under test.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use linrec::contract::{Case, CoeffKind, InputKind, Layout};
 use linrec::device::{
-    BackwardOptions, Bench, Buffer, Device, ForwardOptions, Function, Recurrence, Storage, Stream,
+    BackwardOptions, Bench, Buffer, Device, ForwardOptions, Function, OverBuffers, Recurrence,
+    Storage, Stream,
 };
 use linrec::kernels::{KernelChoice, Pass, Program};
 use linrec::{Direction, Error};
+use rayon::prelude::*;
 
 use crate::median;
 use crate::row::{Baseline, Measured, Row};
@@ -27,38 +28,15 @@ const STREAMING: &str = include_str!("streaming.cu");
 
 /// Something that can be measured.
 #[derive(Debug, Clone)]
-pub enum Runner<S> {
-    /// A kernel of the recurrence.
-    Kernel(Box<Recurrence<S>>),
+pub enum Runner<S: Storage> {
+    /// A kernel of the recurrence: of the library, of a chapter, or the solution of an exercise.
+    Kernel(Arc<dyn OverBuffers<Stored = S>>),
     /// The element-wise kernel that reads and writes the same number of bytes.
     Roof(Roof),
     /// An empty kernel, with a block of one warp for each sequence.
     Empty,
     /// An empty kernel, with a single block of one warp.
     Launch,
-    /// A forward pass that is not part of the library.
-    Other(Arc<dyn Forward<S>>),
-}
-
-/// A forward pass that is not part of the library, such as a step on the way to a kernel or the
-/// solution of an exercise.
-pub trait Forward<S>: Debug + Send + Sync {
-    /// Returns the name in records.
-    fn name(&self) -> String;
-
-    /// Queues the pass over arrays `[num_seqs, seq_len]`.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the pass does not support the arrays, or the device fails.
-    fn queue(
-        &self,
-        inputs: &Buffer<S>,
-        coeffs: &Buffer<S>,
-        outputs: &mut Buffer<S>,
-        shape: (usize, usize),
-        stream: &Stream,
-    ) -> Result<(), Error>;
 }
 
 /// A closure that queues a run on a stream.
@@ -83,19 +61,18 @@ impl<S: Storage> Runner<S> {
     /// Returns an error if the kernel is not shipped and cannot be compiled, or the device refuses
     /// it.
     pub fn kernel(device: &Device, choice: KernelChoice) -> Result<Runner<S>, Error> {
-        Ok(Runner::Kernel(Box::new(Recurrence::new(device, choice)?)))
+        Ok(Runner::Kernel(Arc::new(Recurrence::new(device, choice)?)))
     }
 
     /// Returns the name in records: `roof`, `empty`, `wide:2x128`.
     pub fn name(&self) -> String {
         match self {
-            Runner::Kernel(recurrence) => recurrence.choice().to_string(),
+            Runner::Kernel(kernel) => kernel.name(),
             Runner::Roof(Roof::Vectors) => String::from("roof"),
             Runner::Roof(Roof::Singly) => String::from("roof:4-bytes"),
             Runner::Roof(Roof::Streaming) => String::from("roof:streaming"),
             Runner::Empty => String::from("empty"),
             Runner::Launch => String::from("launch"),
-            Runner::Other(other) => other.name(),
         }
     }
 }
@@ -223,13 +200,13 @@ impl<S: Storage> Field<S> {
         let [d, e] = [0, 1].map(|i| self.written[i].slice(..elements));
         let (a, b, c, mut d, mut e) = (a?, b?, c?, d?, e?);
         Ok(match (runner, pass) {
-            (Runner::Kernel(recurrence), Pass::Forward) => Box::new(move |_| {
-                let options = ForwardOptions::default();
-                recurrence.forward_into(&a, &b, &mut d, shape, options).map(drop)
+            (Runner::Kernel(kernel), Pass::Forward) => Box::new(move |stream| {
+                let options = ForwardOptions { stream: Some(stream), ..Default::default() };
+                kernel.forward_into(&a, &b, &mut d, shape.into(), options)
             }),
-            (Runner::Kernel(recurrence), Pass::Backward) => Box::new(move |_| {
-                let options = BackwardOptions::default();
-                recurrence.backward_into(&a, &b, &c, &mut d, &mut e, shape, options).map(drop)
+            (Runner::Kernel(kernel), Pass::Backward) => Box::new(move |stream| {
+                let options = BackwardOptions { stream: Some(stream), ..Default::default() };
+                kernel.backward_into(&a, &b, &c, &mut d, &mut e, shape.into(), options)
             }),
             (Runner::Roof(roof), _) => {
                 let function = self.roof(*roof, pass)?;
@@ -248,13 +225,6 @@ impl<S: Storage> Field<S> {
             }
             (Runner::Empty, _) => self.nothing(num_seqs),
             (Runner::Launch, _) => self.nothing(1),
-            (Runner::Other(other), Pass::Forward) => {
-                Box::new(move |stream| other.queue(&a, &b, &mut d, shape, stream))
-            }
-            (Runner::Other(other), Pass::Backward) => {
-                let what = String::from("backward: it only goes forward");
-                return Err(Error::Unsupported { engine: other.name(), what });
-            }
         })
     }
 
@@ -292,6 +262,35 @@ pub fn against_roof<S: Storage>(
     let runners = [Runner::kernel(device, choice)?, Runner::Roof(Roof::Vectors)];
     let times = in_turns(runners.len(), runs, |place| field.time_ms(&runners[place], pass, shape))?;
     Ok([0, 1].map(|place| median(times[place].iter().copied())))
+}
+
+/// The kernels that a device has loaded, and the others with the reasons.
+pub(crate) type Loaded<S> = (Vec<Recurrence<S>>, Vec<(KernelChoice, Error)>);
+
+/// Loads or compiles kernels of the library in parallel. `message` is shown meanwhile.
+pub(crate) fn load<S: Storage>(
+    device: &Device,
+    choices: Vec<KernelChoice>,
+    message: &str,
+) -> Loaded<S> {
+    let progress = lesson::progress(choices.len(), message);
+    let all: Vec<_> = choices
+        .par_iter()
+        .map(|&choice| {
+            let recurrence = Recurrence::new(device, choice);
+            progress.inc(1);
+            recurrence.map_err(|error| (choice, error))
+        })
+        .collect();
+    progress.finish_and_clear();
+    let (mut loaded, mut refused) = (Vec::new(), Vec::new());
+    for one in all {
+        match one {
+            Ok(recurrence) => loaded.push(recurrence),
+            Err(refusal) => refused.push(refusal),
+        }
+    }
+    (loaded, refused)
 }
 
 /// Returns the reason why a kernel cannot be launched, or `None` if it can.
@@ -371,9 +370,10 @@ fn draw<S: Storage>(len: usize) -> [Vec<S>; 2] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use half::bf16;
+    use linrec::device::Shape;
 
     #[test]
     fn everything_runs_on_a_small_field() {
@@ -381,7 +381,7 @@ mod tests {
             let mut field = Field::<f32>::new(&device, 40 * 100).unwrap();
             assert_eq!(field.roofs().next(), Some(Roof::Vectors));
             let pipe = Recurrence::new(&device, KernelChoice::Pipe(Default::default())).unwrap();
-            let mut runners = vec![Runner::Kernel(Box::new(pipe)), Runner::Empty, Runner::Launch];
+            let mut runners = vec![Runner::Kernel(Arc::new(pipe)), Runner::Empty, Runner::Launch];
             runners.extend(field.roofs().map(Runner::Roof));
             for runner in &runners {
                 for pass in Pass::ALL {
@@ -405,31 +405,52 @@ mod tests {
         }
     }
 
+    /// Doubles the inputs of at most `max_len` elements, forward only.
     #[derive(Debug)]
-    struct Twice;
+    struct Twice {
+        name: &'static str,
+        device: Device,
+        max_len: usize,
+    }
 
-    impl Forward<f32> for Twice {
-        fn name(&self) -> String {
-            String::from("twice")
+    impl OverBuffers for Twice {
+        type Stored = f32;
+
+        fn device(&self) -> &Device {
+            &self.device
         }
 
-        fn queue(
+        fn name(&self) -> String {
+            self.name.to_owned()
+        }
+
+        fn forward_into(
             &self,
             inputs: &Buffer<f32>,
             _: &Buffer<f32>,
             outputs: &mut Buffer<f32>,
-            _: (usize, usize),
-            _: &Stream,
+            Shape { num_seqs, seq_len }: Shape,
+            _: ForwardOptions<f32>,
         ) -> Result<(), Error> {
+            assert_eq!((inputs.len(), outputs.len()), (num_seqs * seq_len, num_seqs * seq_len));
+            if seq_len > self.max_len {
+                let what = format!("{seq_len} elements");
+                return Err(Error::Unsupported { engine: self.name(), what });
+            }
             let twice: Vec<f32> = inputs.download()?.iter().map(|x| 2.0 * x).collect();
             outputs.upload(&twice)
         }
     }
 
+    /// A runner on the emulator that is not a kernel of the library.
+    pub(crate) fn twice(name: &'static str, max_len: usize) -> Runner<f32> {
+        Runner::Kernel(Arc::new(Twice { name, device: Device::simt(), max_len }))
+    }
+
     #[test]
     fn other_kernels_run_forward_and_write_their_outputs() {
         let mut field = Field::<f32>::new(&Device::simt(), 100).unwrap();
-        let twice = Runner::Other(Arc::new(Twice));
+        let twice = twice("twice", 100);
         field.run(&twice, Pass::Forward, (4, 20)).unwrap();
         assert!(field.outputs((4, 20)).unwrap().iter().any(|&y| y != 0.0));
         field.forget().unwrap();

@@ -15,7 +15,7 @@ use linrec::device::{Buffer, Choice, Device, ForwardOptions, Graph, Recurrence, 
 use linrec::kernels::Pass;
 use serde::{Deserialize, Serialize};
 
-use crate::csv::{self, Decimal};
+use crate::csv::Decimal;
 use crate::median;
 
 const CALLS: usize = 20;
@@ -65,26 +65,6 @@ pub struct Call {
     pub run: usize,
     /// Microseconds per call.
     pub us_per_call: Decimal,
-}
-
-impl Call {
-    /// Reads a record.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error that quotes the line if a line cannot be read.
-    pub fn read(text: &str) -> lesson::Result<Vec<Call>> {
-        csv::read(text)
-    }
-
-    /// Formats measurements as a record.
-    ///
-    /// # Errors
-    ///
-    /// A measurement can always be written, so no error is known.
-    pub fn to_csv(calls: &[Call]) -> lesson::Result<String> {
-        Ok(format!("{HEADER}\n{}", csv::rows(calls)?))
-    }
 }
 
 /// Measures all shapes after checking their results, prints the medians, and returns every
@@ -249,7 +229,8 @@ fn noise(len: usize, seed: u32) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, Settings, measure};
+    use super::{Call, HEADER, Settings, measure};
+    use crate::csv;
     use linrec::device::Device;
 
     #[test]
@@ -257,7 +238,8 @@ mod tests {
         let file = "/../../chapters/10-speed-of-memory/results/h200/graphs.csv.gz";
         let file = format!("{}{file}", env!("CARGO_MANIFEST_DIR"));
         let text = lesson::recorded::text(&std::fs::read(file).unwrap()).unwrap();
-        assert!(Call::to_csv(&Call::read(&text).unwrap()).unwrap() == text);
+        let calls: Vec<Call> = csv::read(&text).unwrap();
+        assert!(csv::write(HEADER, &calls).unwrap() == text);
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<
     Ok(rows)
 }
 
-/// How a group is used: the split of the sequences, the way, and the number of pieces unless the
+/// A use of a group: the split of the sequences, the way, and the number of pieces unless the
 /// library chooses it.
 #[derive(Debug, Clone, Copy)]
 struct How {

@@ -1,12 +1,10 @@
 //! Measures a ladder: the steps on the way to a kernel against the roof and kernels of the library.
 
-use std::sync::Arc;
-
 use linrec::device::Device;
 use linrec::kernels::{ElementType, KernelChoice, Pass, Query};
 
 use crate::Row;
-use crate::field::{Field, Forward, Roof, Runner};
+use crate::field::{Field, Roof, Runner};
 use crate::row::{Baseline, Measured};
 use crate::turns::runs_of;
 
@@ -14,7 +12,7 @@ use crate::turns::runs_of;
 #[derive(Debug, Clone)]
 pub struct Step {
     /// The kernel of this step.
-    pub kernel: Arc<dyn Forward<f32>>,
+    pub kernel: Runner<f32>,
     /// The number of elements per tile.
     pub tile: usize,
 }
@@ -62,7 +60,7 @@ pub fn measure(device: &Device, steps: &[Step], settings: &Settings) -> lesson::
         }
         // A tile far longer than the row would only add idle threads.
         let here = steps.iter().filter(|step| step.tile <= (2 * seq_len).max(128));
-        runners.extend(here.map(|step| Runner::Other(step.kernel.clone())));
+        runners.extend(here.map(|step| step.kernel.clone()));
         let measured = Measured {
             machine: device.name(),
             element: ElementType::F32,
@@ -80,33 +78,11 @@ pub fn measure(device: &Device, steps: &[Step], settings: &Settings) -> lesson::
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linrec::Error;
-    use linrec::device::{Buffer, Stream};
-
-    #[derive(Debug)]
-    struct Idle(&'static str);
-
-    impl Forward<f32> for Idle {
-        fn name(&self) -> String {
-            self.0.to_owned()
-        }
-
-        fn queue(
-            &self,
-            inputs: &Buffer<f32>,
-            _: &Buffer<f32>,
-            outputs: &mut Buffer<f32>,
-            (num_seqs, seq_len): (usize, usize),
-            _: &Stream,
-        ) -> Result<(), Error> {
-            assert_eq!((inputs.len(), outputs.len()), (num_seqs * seq_len, num_seqs * seq_len));
-            Ok(())
-        }
-    }
+    use crate::field::tests::twice;
 
     #[test]
     fn steps_run_unless_their_tiles_are_far_too_long() {
-        let step = |name, tile| Step { kernel: Arc::new(Idle(name)), tile };
+        let step = |name, tile| Step { kernel: twice(name, 512), tile };
         let steps = [step("short", 128), step("long", 1024)];
         let settings = Settings { families: vec![], lengths: vec![32, 512], num_seqs: 2, runs: 1 };
         let rows = measure(&Device::simt(), &steps, &settings).unwrap();

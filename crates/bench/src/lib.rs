@@ -1,4 +1,4 @@
-//! How this project measures: all code that times, counts for comparison, and records.
+//! All measurements of this project: code that times, counts for comparison, and records.
 //!
 //! - [`command`]: `tour bench`, on a GPU ([`race`]), on several ([`group`]) or on the processor
 //!   ([`cpu`]).
@@ -9,7 +9,7 @@
 //!   middle value; [`clock`]: the same for work on the processor.
 //! - [`judge`]: checks a configuration's results before its speed is measured.
 //! - [`row`], [`csv`], [`log`], [`destination`]: measurements as files.
-//! - [`runs`], [`peers`], [`traffic`]: readers of records.
+//! - [`runs`], [`traffic`]: readers of records.
 //! - [`rule`]: makes the rule by which the library chooses a kernel from measurements.
 //! - [`ladder`], [`long`], [`graphs`], [`ncu`]: the steps on the way to a kernel, one long
 //!   sequence, calls as graphs, and the output of Nsight Compute.
@@ -35,7 +35,6 @@ pub mod ladder;
 pub mod log;
 pub mod long;
 pub mod ncu;
-pub mod peers;
 pub mod race;
 pub mod row;
 pub mod rule;
@@ -46,7 +45,6 @@ pub mod turns;
 
 mod device_choice;
 mod excerpt;
-mod median;
 
 use std::path::Path;
 
@@ -54,10 +52,9 @@ pub use device_choice::DeviceChoice;
 pub use excerpt::Excerpt;
 /// Reads the saved records of an H200, for example.
 pub use lesson::recorded;
-pub use median::median;
-pub use peers::Peer;
-pub use row::{Row, bytes};
+pub use row::{Peer, Row, bytes};
 pub use runs::{Race, Run, Runs};
+pub use turns::median;
 
 /// The lengths of all measurements: the powers of two, and two other lengths.
 pub const LENGTHS: [usize; 15] =

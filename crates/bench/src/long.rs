@@ -1,13 +1,11 @@
 //! Measures ways to compute one sequence with a whole GPU against the roof.
 
-use std::sync::Arc;
-
 use linrec::Error;
 use linrec::device::Device;
 use linrec::kernels::{ElementType, KernelChoice, Pass};
 
 use crate::Row;
-use crate::field::{Field, Forward, Roof, Runner};
+use crate::field::{Field, Roof, Runner};
 use crate::row::{Baseline, Measured};
 use crate::turns::runs_of;
 
@@ -31,7 +29,7 @@ pub struct Settings {
 /// Returns an error if the device refuses or fails, or a kernel is not available.
 pub fn measure(
     device: &Device,
-    others: &[Arc<dyn Forward<f32>>],
+    others: &[Runner<f32>],
     settings: &Settings,
 ) -> lesson::Result<Vec<Row>> {
     let Settings { choices, lengths, runs } = settings;
@@ -46,7 +44,7 @@ pub fn measure(
                 runners.push(Runner::kernel(device, choice)?);
             }
             if pass == Pass::Forward {
-                runners.extend(others.iter().cloned().map(Runner::Other));
+                runners.extend(others.iter().cloned());
             }
             let shape = (1, seq_len);
             let mut here = Vec::new();
@@ -71,39 +69,16 @@ pub fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linrec::device::{Buffer, Stream};
-
-    #[derive(Debug)]
-    struct Short;
-
-    impl Forward<f32> for Short {
-        fn name(&self) -> String {
-            String::from("short")
-        }
-
-        fn queue(
-            &self,
-            _: &Buffer<f32>,
-            _: &Buffer<f32>,
-            outputs: &mut Buffer<f32>,
-            _: (usize, usize),
-            _: &Stream,
-        ) -> Result<(), Error> {
-            let what = String::from("a long sequence");
-            let refused = Error::Unsupported { engine: self.name(), what };
-            if outputs.len() > 100 { Err(refused) } else { Ok(()) }
-        }
-    }
+    use crate::field::tests::twice;
 
     #[test]
     fn ways_are_left_out_at_unsupported_lengths() {
         let pipe = KernelChoice::Pipe(Default::default());
         let choices = vec![(Pass::Forward, pipe), (Pass::Backward, pipe)];
         let settings = Settings { choices, lengths: vec![64, 256], runs: 1 };
-        let rows = measure(&Device::simt(), &[Arc::new(Short)], &settings).unwrap();
+        let rows = measure(&Device::simt(), &[twice("short", 100)], &settings).unwrap();
         let count = |engine: &str, pass: Pass, len: usize| {
-            let is_it =
-                |row: &&Row| (row.direction, row.seq_len) == (pass, len) && row.engine == engine;
+            let is_it = |row: &&Row| (row.pass, row.seq_len) == (pass, len) && row.engine == engine;
             rows.iter().filter(is_it).count()
         };
         let pipe = pipe.to_string();

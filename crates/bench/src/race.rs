@@ -8,6 +8,7 @@
 //! supports.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lesson::output::println;
 use lesson::{Kind, Lesson, Table};
@@ -16,9 +17,9 @@ use linrec::kernels::{ElementType, KernelChoice, Pass, Query, Tuned};
 
 use crate::field::{self, Field, Runner};
 use crate::figure::figure;
-use crate::row::{Baseline, Measured, Row};
+use crate::row::{Baseline, HEADER, Measured, Row};
 use crate::turns::runs_of;
-use crate::{LENGTHS, Peer, Race, judge, read, rule, write};
+use crate::{LENGTHS, Peer, Race, csv, judge, read, rule, write};
 
 /// The settings of the race.
 #[derive(Debug, Clone)]
@@ -53,7 +54,7 @@ pub fn run(
     };
     let of_lesson = lesson::Settings { full: false, step: false, out: settings.out.clone() };
     let mut rows = Vec::new();
-    let record = lesson::tell(9, "bench", "The speed of this GPU", &of_lesson, |lesson| {
+    let record = lesson::tell(0, "bench", "The speed of this GPU", &of_lesson, |lesson| {
         lesson.command("cargo run --release -- bench");
         let kernels = KernelChoice::families().join(", ");
         lesson.engine(&format!("{kernels}@{}", device.label()));
@@ -102,7 +103,7 @@ impl Job for Work<'_> {
             settings.runs
         ));
         let rows = measure::<S>(device, settings, num_seqs, &entrants)?;
-        write(&settings.out.join("bench").join("bench.csv"), &Row::to_csv(&rows)?)?;
+        write(&settings.out.join("bench").join("bench.csv"), &csv::write(HEADER, &rows)?)?;
         let race: Race = rows.iter().collect();
         for pass in Pass::ALL {
             lesson.say(&format!("The {} pass:", pass.name()));
@@ -201,7 +202,7 @@ fn measure<S: Storage>(
     for Entrants { pass, seq_len, kernels } in entrants {
         let (machine, element) = (device.name(), S::ELEMENT);
         let measured = Measured { machine, element, pass: *pass, shape: (num_seqs, *seq_len) };
-        let kernels = kernels.iter().cloned().map(|kernel| Runner::Kernel(Box::new(kernel)));
+        let kernels = kernels.iter().cloned().map(|kernel| Runner::Kernel(Arc::new(kernel)));
         let roofs = field.roofs().map(Runner::Roof);
         let runners: Vec<Runner<S>> =
             roofs.chain([Runner::Empty, Runner::Launch]).chain(kernels).collect();

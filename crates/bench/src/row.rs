@@ -1,16 +1,26 @@
-//! One run of one engine, in the columns that all of the project's benchmarks share.
+//! The rows of all of the project's benchmarks: one run of one engine, or the median of several;
+//! and the speeds that other people's code reached, quoted with their sources ([`Peer`]).
+//!
+//! Records are CSV files, read and written by [`csv`](crate::csv). `tour bench` writes a row for
+//! each run. `tour tune` writes a row for each configuration, with the median time and all times in
+//! one more column. The tests at the end of this file write the committed records as they were
+//! read.
 
 use lesson::machine;
 use linrec::kernels::{ElementType, Pass};
 use serde::{Deserialize, Serialize};
 
-use crate::csv::{self, Decimal, displayed};
+use crate::csv::{Decimal, displayed, spaced};
 use crate::median;
 
-/// The columns: the fields of a [`Row`].
-pub const HEADER: &str = "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio";
+/// The columns of rows that list their runs: the fields of a [`Row`].
+pub const WITH_RUNS: &str =
+    "date,machine,element,direction,engine,num_seqs,seq_len,ms,gb_per_s,ratio,runs";
 
-/// One run.
+/// The columns of rows of one run each.
+pub const HEADER: &str = WITH_RUNS.split_at(WITH_RUNS.len() - ",runs".len()).0;
+
+/// One run, or the median of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The day, as `2026-11-21`.
@@ -21,10 +31,10 @@ pub struct Row {
     #[serde(with = "displayed")]
     pub element: ElementType,
     /// The pass.
-    #[serde(with = "displayed")]
-    pub direction: Pass,
-    /// The engine: `roof`, or a kernel in [`KernelChoice`](linrec::kernels::KernelChoice)'s
-    /// notation.
+    #[serde(rename = "direction", with = "displayed")]
+    pub pass: Pass,
+    /// The engine: `roof`, `empty`, or a kernel in
+    /// [`KernelChoice`](linrec::kernels::KernelChoice)'s notation.
     pub engine: String,
     /// The number of sequences.
     pub num_seqs: usize,
@@ -34,28 +44,65 @@ pub struct Row {
     pub ms: Decimal,
     /// The throughput in units of 10^9 bytes per second, over the bytes that must be moved.
     pub gb_per_s: Decimal,
-    /// The roof's time divided by this run's time.
+    /// The roof's time divided by this time.
     pub ratio: Decimal,
+    /// The time of each run in milliseconds, if `ms` is their median.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "spaced")]
+    pub runs: Vec<f64>,
 }
 
 impl Row {
-    /// Reads a record.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error that quotes the line if a line cannot be read.
-    pub fn read(text: &str) -> lesson::Result<Vec<Row>> {
-        csv::read(text)
+    /// Returns the bytes that must be moved.
+    pub fn bytes(&self) -> usize {
+        bytes(self.pass, self.num_seqs * self.seq_len, self.element.bytes())
     }
 
-    /// Formats rows as a record.
-    ///
-    /// # Errors
-    ///
-    /// A row can always be written, so no error is known.
-    pub fn to_csv(rows: &[Row]) -> lesson::Result<String> {
-        Ok(format!("{HEADER}\n{}", csv::rows(rows)?))
+    /// Returns the throughput in units of 10^9 bytes per second, with more digits than
+    /// [`Row::gb_per_s`].
+    pub fn throughput(&self) -> f64 {
+        self.bytes() as f64 / self.ms.value / 1e6
     }
+
+    /// Returns the cells that tables show: milliseconds, GB, GB/s, the fraction of the roof, and
+    /// the configuration, which is the engine's name without the kernel's.
+    pub fn cells(&self) -> [String; 5] {
+        [
+            format!("{:.4}", self.ms.value),
+            format!("{:.3}", self.bytes() as f64 / 1e9),
+            format!("{:.0}", self.throughput()),
+            format!("{:.3}", self.ratio.value),
+            self.engine.split_once(':').map_or("", |(_, rest)| rest).to_owned(),
+        ]
+    }
+
+    /// Returns true if the row measures this engine and problem, whatever its date.
+    pub fn is_of(
+        &self,
+        element: ElementType,
+        pass: Pass,
+        engine: &str,
+        shape: (usize, usize),
+    ) -> bool {
+        let mine = (self.element, self.pass, self.num_seqs, self.seq_len);
+        mine == (element, pass, shape.0, shape.1) && self.engine == engine
+    }
+}
+
+/// A speed that somebody else's code reached.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Peer {
+    /// The pass.
+    #[serde(rename = "workload", with = "displayed")]
+    pub pass: Pass,
+    /// The number of sequences.
+    pub num_seqs: usize,
+    /// The length of each sequence.
+    pub seq_len: usize,
+    /// The name of the implementation.
+    #[serde(rename = "implementation")]
+    pub name: String,
+    /// The speed in GB/s, with bytes counted as in this project.
+    pub gb_per_s: f64,
 }
 
 /// The roof's time that a run is compared with.
@@ -86,33 +133,35 @@ impl Measured<'_> {
         bytes(self.pass, self.shape.0 * self.shape.1, self.element.bytes())
     }
 
+    /// Makes the row of an engine that took `ms` milliseconds, when the roof took `roof`.
+    pub fn row(&self, engine: &str, ms: f64, roof: f64) -> Row {
+        Row {
+            date: machine::date(),
+            // Some readers of records go line by line.
+            machine: self.machine.replace(['\n', '\r'], " "),
+            element: self.element,
+            pass: self.pass,
+            engine: engine.to_owned(),
+            num_seqs: self.shape.0,
+            seq_len: self.shape.1,
+            ms: Decimal::new(ms, 6),
+            gb_per_s: Decimal::new(self.bytes() as f64 / ms / 1e6, 1),
+            ratio: Decimal::new(roof / ms, 4),
+            runs: Vec::new(),
+        }
+    }
+
     /// Makes a row of every run of every engine, round by round, from `times[engine][round]` in
     /// milliseconds. The first engine must be the roof.
     pub fn rows(&self, engines: &[String], times: &[Vec<f64>], baseline: Baseline) -> Vec<Row> {
-        let Measured { machine, element, pass, shape: (num_seqs, seq_len) } = *self;
-        let (date, bytes) = (machine::date(), self.bytes() as f64);
         let roofs = times.first().map_or(&[][..], Vec::as_slice);
         let typical = median(roofs.iter().copied());
-        let row = |engine: &String, ms: f64, roof: f64| Row {
-            date: date.clone(),
-            machine: machine.to_owned(),
-            element,
-            direction: pass,
-            engine: engine.clone(),
-            num_seqs,
-            seq_len,
-            ms: Decimal::new(ms, 6),
-            gb_per_s: Decimal::new(bytes / ms / 1e6, 1),
-            ratio: Decimal::new(roof / ms, 4),
-        };
         let mut rows = Vec::new();
         for (round, &roof) in roofs.iter().enumerate() {
             let roof = if baseline == Baseline::Round { roof } else { typical };
-            let here = engines
-                .iter()
-                .zip(times)
-                .filter_map(|(engine, times)| times.get(round).map(|&ms| row(engine, ms, roof)));
-            rows.extend(here);
+            for (engine, times) in engines.iter().zip(times) {
+                rows.extend(times.get(round).map(|&ms| self.row(engine, ms, roof)));
+            }
         }
         rows
     }
@@ -126,27 +175,52 @@ pub fn bytes(pass: Pass, elements: usize, element_bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::csv;
     use lesson::recorded;
 
     #[test]
     fn a_record_is_written_as_it_was_read() {
-        let cpu = "2026-11-21,\"Some CPU, 2 cores, linux, AVX2, 1 thread\",f32,forward,roof,1,1024,0.001229,10.00,1.0000\n";
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../chapters");
         let committed = [
-            "06-tile-kernel/results/h200/tables.json",
-            "09-loads-and-stores/results/h200/times.csv.gz",
-            "11-tuning/results/h200/bench.csv.gz",
-            "10-speed-of-memory/results/h200/ladder.csv.gz",
+            ("06-tile-kernel/results/h200/tables.json", "speed.csv"),
+            ("09-loads-and-stores/results/h200/times.csv.gz", ""),
+            ("11-tuning/results/h200/bench.csv.gz", ""),
+            ("10-speed-of-memory/results/h200/ladder.csv.gz", ""),
+            ("10-speed-of-memory/results/h200/tables.json", "types.csv"),
+            ("11-tuning/results/h200/runs.csv.gz", ""),
         ]
-        .map(|file| std::fs::read(format!("{folder}/{file}")).unwrap())
-        .map(|kept| match std::str::from_utf8(&kept) {
-            Ok(json) => recorded::table(json, "speed.csv").unwrap(),
-            Err(_) => recorded::text(&kept).unwrap(),
+        .map(|(file, table)| {
+            let kept = std::fs::read(format!("{folder}/{file}")).unwrap();
+            match std::str::from_utf8(&kept) {
+                Ok(json) => recorded::table(json, table).unwrap(),
+                Err(_) => recorded::text(&kept).unwrap(),
+            }
         });
+        let cpu = "2026-11-21,\"Some CPU, 2 cores, linux, AVX2, 1 thread\",f32,forward,roof,1,1024,\
+                   0.001229,10.00,1.0000\n";
+        let mut with_runs = 0;
         for text in committed.into_iter().chain([format!("{HEADER}\n{cpu}"), format!("{HEADER}\n")])
         {
-            assert!(Row::to_csv(&Row::read(&text).unwrap()).unwrap() == text, "{}", &text[..200]);
+            let header = if text.starts_with(WITH_RUNS) { WITH_RUNS } else { HEADER };
+            let rows: Vec<Row> = csv::read(&text).unwrap();
+            assert!(csv::write(header, &rows).unwrap() == text, "{}", &text[..200]);
+            for row in rows.iter().filter(|row| !row.runs.is_empty()) {
+                with_runs += 1;
+                // The numbers were derived from the runs before these were rounded to a millionth
+                // of a ms, which is visible if next to nothing is done to large arrays.
+                assert_eq!(median(row.runs.iter().copied()), row.ms.value);
+                let rounding = 0.11 + row.gb_per_s.value * 1e-6 / row.ms.value;
+                assert!((row.throughput() - row.gb_per_s.value).abs() < rounding, "{row:?}");
+            }
         }
+        assert!(with_runs > 1000, "{with_runs}");
+    }
+
+    #[test]
+    fn runs_that_are_not_numbers_are_named_with_their_line() {
+        let text = format!("{WITH_RUNS}\nd,m,f32,forward,roof,1,16,1,1,1,0.5 fast\n");
+        let error = csv::read::<Row>(&text).unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("`0.5 fast` is not a list"), "{error}");
     }
 
     #[test]

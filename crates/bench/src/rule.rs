@@ -2,12 +2,12 @@
 
 use linrec::kernels::{ElementType, KernelChoice, Pass, Tuned};
 
-use crate::log::Line;
+use crate::Row;
 
 /// Returns the finalists of every measured shape, the fastest first. The finalists of a kernel are
 /// its fastest configuration, and the fastest among those that support any row length, among those
 /// that are shipped, and among those with both properties.
-pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
+pub fn finalists(lines: &[Row]) -> Vec<Tuned> {
     let measured: Vec<Tuned> = lines.iter().filter_map(tuned).collect();
     let mut rule = Vec::new();
     for shape in shapes(&measured) {
@@ -39,7 +39,7 @@ pub fn finalists(lines: &[Line]) -> Vec<Tuned> {
 
 /// Returns the finalists of a record together with the lines of an earlier rule whose kernel and
 /// shape the record lacks. A record need not repeat all earlier measurements.
-pub fn renewed(earlier: &[Tuned], lines: &[Line]) -> Vec<Tuned> {
+pub fn renewed(earlier: &[Tuned], lines: &[Row]) -> Vec<Tuned> {
     let new = finalists(lines);
     let known = |line: &Tuned| {
         let mut mine = new.iter().filter(|other| other.choice.name() == line.choice.name());
@@ -60,15 +60,15 @@ pub fn to_csv(rule: &[Tuned]) -> String {
     format!("{}\n{lines}", Tuned::HEADER)
 }
 
-fn tuned(line: &Line) -> Option<Tuned> {
+fn tuned(line: &Row) -> Option<Tuned> {
     Some(Tuned {
         element: line.element,
         pass: line.pass,
         num_seqs: line.num_seqs as u64,
         seq_len: line.seq_len as u64,
         choice: line.engine.parse().ok()?,
-        ms: line.ms(),
-        ratio: line.ratio,
+        ms: line.ms.value,
+        ratio: line.ratio.value,
     })
 }
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn finalists_are_the_fastest_of_each_kind() {
         let shape = (13_200, 4096);
-        let lines: Vec<Line> = [
+        let lines: Vec<Row> = [
             ("roof", 1.0),
             ("pipe:16x128:0", 0.9),
             ("pipe:4x64:0", 0.8),

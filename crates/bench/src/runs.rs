@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linrec::kernels::{KernelChoice, Pass};
 
 use crate::median;
-use crate::row::Row;
+use crate::{Row, csv};
 
 /// One measurement, or the medians of several.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,8 +40,8 @@ impl Runs {
     /// # Errors
     ///
     /// Returns an error that quotes the line if a line cannot be read.
-    pub fn read(csv: &str) -> lesson::Result<Runs> {
-        Ok(Row::read(csv)?.iter().collect())
+    pub fn read(text: &str) -> lesson::Result<Runs> {
+        Ok(csv::read::<Row>(text)?.iter().collect())
     }
 
     /// Returns every engine by its name in the record: `roof`, `ref:64`, `pipe:8x64:0` (elements
@@ -105,7 +105,7 @@ pub struct Race {
 impl<'a> FromIterator<&'a Row> for Race {
     fn from_iter<I: IntoIterator<Item = &'a Row>>(rows: I) -> Race {
         let (forward, backward): (Vec<&Row>, Vec<&Row>) =
-            rows.into_iter().partition(|row| row.direction == Pass::Forward);
+            rows.into_iter().partition(|row| row.pass == Pass::Forward);
         Race { forward: forward.into_iter().collect(), backward: backward.into_iter().collect() }
     }
 }
@@ -116,8 +116,8 @@ impl Race {
     /// # Errors
     ///
     /// Returns an error that quotes the line if a line cannot be read.
-    pub fn read(csv: &str) -> lesson::Result<Race> {
-        Ok(Row::read(csv)?.iter().collect())
+    pub fn read(text: &str) -> lesson::Result<Race> {
+        Ok(csv::read::<Row>(text)?.iter().collect())
     }
 
     /// Returns the runs of one pass.

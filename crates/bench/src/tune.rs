@@ -151,27 +151,14 @@ fn load<S: Storage>(
     let mut choices = KernelChoice::candidates(kernel, S::ELEMENT);
     let wanted = wanted(S::ELEMENT);
     choices.retain(|&choice| lengths.iter().any(|&len| wanted(choice, len)));
-    let progress = lesson::progress(choices.len(), "compiling");
-    let loaded: Vec<_> = choices
-        .par_iter()
-        .map(|&choice| {
-            let recurrence = Recurrence::<S>::new(device, choice);
-            progress.inc(1);
-            recurrence
-        })
-        .collect();
-    progress.finish_and_clear();
-    let mut recurrences = Vec::new();
-    for (choice, loaded) in choices.into_iter().zip(loaded) {
-        match loaded {
-            Ok(recurrence) => recurrences.push(recurrence),
-            Err(error) => {
-                let why = error.to_string();
-                trouble.push(Trouble { choice, pass: None, why, is_wrong: false });
-            }
-        }
-    }
-    recurrences
+    let (loaded, refused) = field::load(device, choices, "compiling");
+    trouble.extend(refused.into_iter().map(|(choice, error)| Trouble {
+        choice,
+        pass: None,
+        why: error.to_string(),
+        is_wrong: false,
+    }));
+    loaded
 }
 
 fn judged<S: Storage>(
@@ -245,6 +232,7 @@ fn report(trouble: &[Trouble]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Row, csv};
     use std::fs;
     use std::path::Path;
 
@@ -272,7 +260,7 @@ mod tests {
         let path = folder.path().join("runs.csv");
         assert!(tune(folder.path()));
         let whole = fs::read_to_string(&path).unwrap();
-        let lines = crate::log::read(&whole).unwrap();
+        let lines: Vec<Row> = csv::read(&whole).unwrap();
         // The roof, the empty kernel and six block sizes, at two lengths and in two passes, with
         // five times one run.
         assert_eq!(lines.len(), 2 * 2 * (2 + 6));
@@ -289,8 +277,8 @@ mod tests {
 
         fs::write(&path, &whole[..whole.len() - 20]).unwrap();
         assert!(tune(folder.path()));
-        let again = crate::log::read(&fs::read_to_string(&path).unwrap()).unwrap();
-        let kernels = |lines: &[crate::log::Line]| -> Vec<(String, &str, usize)> {
+        let again: Vec<Row> = csv::read(&fs::read_to_string(&path).unwrap()).unwrap();
+        let kernels = |lines: &[Row]| -> Vec<(String, &str, usize)> {
             let kernels = lines.iter().filter(|line| line.engine.starts_with("ref:"));
             let mut keys: Vec<_> =
                 kernels.map(|line| (line.engine.clone(), line.pass.name(), line.seq_len)).collect();

@@ -1,4 +1,5 @@
-//! Measures in turns: in each round, every entrant runs once.
+//! Measures in turns: in each round, every entrant runs once. The median of an entrant's rounds is
+//! its result.
 
 /// Returns the times of all entrants in every round, as `times[entrant][round]`. `time` runs an
 /// entrant once and returns its time. An additional first round is not counted, because code that
@@ -33,9 +34,16 @@ pub fn runs_of(runs: usize, bytes: usize) -> usize {
     if bytes < 200_000_000 { 5 * runs } else { runs }
 }
 
+/// Returns the middle value; the larger of two middle values; NaN if there are no values.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{in_turns, runs_of};
+    use super::{in_turns, median, runs_of};
     use crate::bytes;
     use linrec::kernels::Pass;
 
@@ -49,6 +57,13 @@ mod tests {
         assert_eq!(times, Ok(vec![vec![3.0, 5.0, 7.0], vec![4.0, 6.0, 8.0]]));
         assert_eq!(order, [0, 1].repeat(4));
         assert_eq!(in_turns(2, 3, |_| Err("broken")), Err("broken"));
+    }
+
+    #[test]
+    fn the_value_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median([2.0, 1.0]), 2.0);
+        assert!(median([]).is_nan());
     }
 
     #[test]

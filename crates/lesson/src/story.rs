@@ -36,15 +36,15 @@ pub struct Lesson {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Chapter(u8),
-    Appendix,
+    Part(&'static str),
 }
 
 impl Place {
-    /// Returns the place of a folder. A folder with neither a number nor a leading digit belongs to
-    /// the appendix.
+    /// Returns the place of a folder: `00-start-here`, or `bench`, or one of the appendix.
     pub(super) fn of(number: u8, slug: &str) -> Self {
         match number {
-            0 if !slug.starts_with(|c: char| c.is_ascii_digit()) => Place::Appendix,
+            0 if slug == "bench" => Place::Part("Benchmark"),
+            0 if !slug.starts_with(|c: char| c.is_ascii_digit()) => Place::Part("Appendix"),
             _ => Place::Chapter(number),
         }
     }
@@ -52,7 +52,7 @@ impl Place {
     pub(super) fn name(self) -> String {
         match self {
             Place::Chapter(number) => format!("Chapter {number}"),
-            Place::Appendix => String::from("Appendix"),
+            Place::Part(name) => name.to_owned(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Place {
     fn letter(self) -> String {
         match self {
             Place::Chapter(number) => number.to_string(),
-            Place::Appendix => String::from("A"),
+            Place::Part(name) => name[..1].to_owned(),
         }
     }
 }
@@ -74,7 +74,7 @@ impl Lesson {
         let place = Place::of(number, slug);
         let chosen = match place {
             Place::Chapter(number) => format!("-- {number}"),
-            Place::Appendix => format!("-p appendix-{slug} --"),
+            Place::Part(_) => format!("-p appendix-{slug} --"),
         };
         let command = format!("cargo run --release {chosen}{full}");
         let record = Record {
@@ -283,9 +283,9 @@ mod tests {
 
     #[test]
     fn folders_without_a_number_are_the_appendix() {
-        let names = [(0, "00-start-here"), (9, "bench"), (0, "special-functions")]
+        let names = [(0, "00-start-here"), (9, "stores"), (0, "special"), (0, "bench")]
             .map(|(number, slug)| Place::of(number, slug).name());
-        assert_eq!(names, ["Chapter 0", "Chapter 9", "Appendix"]);
+        assert_eq!(names, ["Chapter 0", "Chapter 9", "Appendix", "Benchmark"]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) struct Logarithms<S: Storage> {
 struct ElementWiseKernels {
     coeffs_from_logs: Function,
     d_logs_from_d_coeffs: Function,
-    /// From the type in memory to the type of computation and back, if these differ.
+    /// Conversions from the type in memory to the type of computation and back, if these differ.
     conversions: Option<Conversions>,
 }
 

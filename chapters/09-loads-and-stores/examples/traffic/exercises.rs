@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use bench::field::{Forward, Runner};
+use bench::field::Runner;
 use ch09_loads_and_stores::ahead;
 use ch09_loads_and_stores::strides::{self, Known};
-use linrec::device::{Buffer, Device, Function, Stream};
-use linrec::{Direction, Error};
+use linrec::Error;
+use linrec::device::{Buffer, Device, ForwardOptions, Function, OverBuffers, Shape};
 
 /// A variant of the pipe kernel.
 #[derive(Debug)]
@@ -18,23 +18,30 @@ struct Exercise {
     shared_bytes: u32,
 }
 
-impl Forward<f32> for Exercise {
+impl OverBuffers for Exercise {
+    type Stored = f32;
+
+    fn device(&self) -> &Device {
+        self.function.device()
+    }
+
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn queue(
+    /// Goes from zero, with plain coefficients; final states are not written.
+    fn forward_into(
         &self,
         inputs: &Buffer<f32>,
         coeffs: &Buffer<f32>,
         outputs: &mut Buffer<f32>,
-        shape: (usize, usize),
-        stream: &Stream,
+        Shape { num_seqs, seq_len }: Shape,
+        ForwardOptions { direction, stream, .. }: ForwardOptions<f32>,
     ) -> Result<(), Error> {
-        let size = (self.size, self.shared_bytes);
-        let forward = Direction::Forward;
-        let launch = strides::launch(&self.function, size, inputs, coeffs, outputs, shape, forward);
-        launch.run(stream).map(drop)
+        let (size, shape) = ((self.size, self.shared_bytes), (num_seqs, seq_len));
+        let launch =
+            strides::launch(&self.function, size, inputs, coeffs, outputs, shape, direction);
+        launch.run(stream.unwrap_or(&self.device().stream())).map(drop)
     }
 }
 
@@ -43,7 +50,7 @@ impl Forward<f32> for Exercise {
 pub fn all(device: &Device) -> Result<Vec<Runner<f32>>, Error> {
     let mut runners = Vec::new();
     let mut add = |name: String, function: Function, size, shared_bytes| {
-        runners.push(Runner::Other(Arc::new(Exercise { name, function, size, shared_bytes })));
+        runners.push(Runner::Kernel(Arc::new(Exercise { name, function, size, shared_bytes })));
     };
     let module = strides::module(device)?;
     for size in strides::SIZES {

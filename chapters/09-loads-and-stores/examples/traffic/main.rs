@@ -25,8 +25,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bench::field::{Field, Roof, Runner};
-use bench::row::{Baseline, Measured};
-use bench::{Row, Runs, ncu};
+use bench::row::{Baseline, HEADER, Measured};
+use bench::{Row, Runs, csv, ncu};
 use half::{bf16, f16};
 use lesson::output::{self, eprintln, println};
 use linrec::device::{Device, Storage};
@@ -155,9 +155,9 @@ fn times(folder: &Path) -> lesson::Result {
     rows.extend(race_of::<Complex<f32>>(&device, num_seqs)?);
     rows.extend(race_of::<Complex<f64>>(&device, num_seqs)?);
     std::fs::create_dir_all(folder)?;
-    bench::write(&folder.join("times.csv"), &Row::to_csv(&rows)?)?;
+    bench::write(&folder.join("times.csv"), &csv::write(HEADER, &rows)?)?;
     rows.retain(|row| SHOWN_BEFORE.contains(&row.engine.as_str()) && row.seq_len == LENGTH);
-    bench::write(&folder.join("passes.csv"), &Row::to_csv(&rows)?)
+    bench::write(&folder.join("passes.csv"), &csv::write(HEADER, &rows)?)
 }
 
 /// Measures kernels of an element type, under names that begin with `types:`.

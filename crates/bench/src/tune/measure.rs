@@ -1,13 +1,15 @@
 //! Measures shape by shape, with all configurations in turns.
 
-use lesson::machine;
+use std::sync::Arc;
+
 use lesson::output::println;
 use linrec::device::{Device, Recurrence, Storage};
 use linrec::kernels::Pass;
 
 use super::{Settings, Trouble};
 use crate::field::{self, Field, Roof, Runner};
-use crate::log::{Line, Log};
+use crate::log::Log;
+use crate::row::{Measured, Row};
 use crate::turns::{in_turns, runs_of};
 use crate::{bytes, median};
 
@@ -72,7 +74,7 @@ pub fn all<S: Storage>(
     let progress = lesson::progress(steps, "measuring");
     for (pass, shape, runs, todo) in jobs {
         progress.set_message(format!("{} at {}", pass.name(), shape.1));
-        let kernels = todo.into_iter().map(|kernel| Runner::Kernel(Box::new(kernel)));
+        let kernels = todo.into_iter().map(|kernel| Runner::Kernel(Arc::new(kernel)));
         let runners: Vec<Runner<S>> =
             [Runner::Roof(Roof::Vectors), Runner::Empty].into_iter().chain(kernels).collect();
         let times = in_turns(runners.len(), runs, |place| {
@@ -80,16 +82,10 @@ pub fn all<S: Storage>(
             field.time_ms(&runners[place], pass, shape)
         })?;
         let roof = median(times[0].iter().copied());
-        let lines = runners.iter().zip(times).map(|(runner, runs)| Line {
-            date: machine::date(),
-            machine: device.name().to_owned(),
-            element: S::ELEMENT,
-            pass,
-            engine: runner.name(),
-            num_seqs: shape.0,
-            seq_len: shape.1,
-            ratio: roof / median(runs.iter().copied()),
-            runs,
+        let measured = Measured { machine: device.name(), element: S::ELEMENT, pass, shape };
+        let lines = runners.iter().zip(times).map(|(runner, runs)| {
+            let ms = median(runs.iter().copied());
+            Row { runs, ..measured.row(&runner.name(), ms, roof) }
         });
         log.append(lines.collect())?;
     }

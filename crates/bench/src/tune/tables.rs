@@ -7,11 +7,10 @@ use lesson::output::println;
 use linrec::kernels::{ElementType, KernelChoice, Pass};
 
 use super::{Settings, Trouble};
-use crate::log::Line;
-use crate::write;
+use crate::{Row, write};
 
 /// Prints both tables and writes them next to the record.
-pub fn show(settings: &Settings, lines: &[Line]) -> lesson::Result {
+pub fn show(settings: &Settings, lines: &[Row]) -> lesson::Result {
     for pass in Pass::ALL {
         let table = best(lines, &settings.kernel, settings.element, pass);
         let name = format!("best-{}-{}-{}.csv", settings.kernel, settings.element, pass.name());
@@ -25,13 +24,13 @@ pub fn show(settings: &Settings, lines: &[Line]) -> lesson::Result {
 
 /// Makes a table of the fastest configuration at each shape: runtime, bytes, throughput, and the
 /// configuration.
-pub fn best(lines: &[Line], kernel: &str, element: ElementType, pass: Pass) -> Table {
-    let mine = |line: &&Line| {
+pub fn best(lines: &[Row], kernel: &str, element: ElementType, pass: Pass) -> Table {
+    let mine = |line: &&Row| {
         let choice = line.engine.parse::<KernelChoice>();
         let is_kernel = choice.is_ok_and(|choice| choice.name() == kernel);
         is_kernel && line.element == element && line.pass == pass
     };
-    let mine: Vec<&Line> = lines.iter().filter(mine).collect();
+    let mine: Vec<&Row> = lines.iter().filter(mine).collect();
     let mut shapes: Vec<_> = mine.iter().map(|line| (line.num_seqs, line.seq_len)).collect();
     shapes.sort_unstable();
     shapes.dedup();
@@ -39,7 +38,9 @@ pub fn best(lines: &[Line], kernel: &str, element: ElementType, pass: Pass) -> T
     let mut table = Table::new(header);
     for shape in shapes {
         let here = mine.iter().filter(|line| (line.num_seqs, line.seq_len) == shape);
-        let Some(best) = here.max_by(|a, b| a.ratio.total_cmp(&b.ratio)) else { continue };
+        let Some(best) = here.max_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value)) else {
+            continue;
+        };
         let shape = [shape.0, shape.1].map(|number| number.to_string());
         table.row(shape.into_iter().chain(best.cells()));
     }
