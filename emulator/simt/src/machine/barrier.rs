@@ -228,7 +228,7 @@ impl Block {
     }
 
     /// Returns the mistake if threads wait at a barrier for threads that will not come.
-    pub(crate) fn part_in_vain(&self, kernel: &Kernel) -> Option<Box<Report>> {
+    pub(crate) fn incomplete_part(&self, kernel: &Kernel) -> Option<Box<Report>> {
         let number = |path: &Path| match path.waiting {
             Some(Waiting::Part { barrier, .. }) => Some(barrier),
             _ => None,

@@ -3,7 +3,7 @@
 use super::integer::{binary, mask};
 use super::simd::{simd_word, video_word};
 use crate::isa::{Binary, Carry, Factors, Permute, Slot, Ternary, Type};
-use crate::machine::state::{Longs, Registers};
+use crate::machine::state::Registers;
 
 pub(crate) fn ternary(
     r: &mut Registers,
@@ -19,18 +19,13 @@ pub(crate) fn ternary(
         Ternary::AbsoluteDifference => {
             // The larger operand minus the smaller, plus the summand. All are read first, since the
             // destination may be one of them.
-            let read = |r: &Registers, slot| -> [u64; 32] {
-                std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i))
-            };
-            let c = read(r, c);
-            let (x, y) = (read(r, a), read(r, b));
+            let [x, y, c] = [a, b, c].map(|slot| r.lanes(slot, ty.is_wide()));
             let bits = 8 * ty.bytes();
             let value = |v: u64| {
                 let low = v << (64 - bits);
-                if signed {
-                    i128::from(low as i64 >> (64 - bits))
-                } else {
-                    (low >> (64 - bits)).into()
+                match signed {
+                    true => i128::from(low as i64 >> (64 - bits)),
+                    false => (low >> (64 - bits)).into(),
                 }
             };
             let sum = |i: usize| c[i].wrapping_add(value(x[i]).abs_diff(value(y[i])) as u64);
@@ -177,8 +172,7 @@ pub(crate) fn carry(
     lanes: u32,
 ) {
     let bits = 8 * ty.bytes();
-    let read = |slot| -> Longs { std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i)) };
-    let (a, b, c) = (read(a), read(b), read(c));
+    let [a, b, c] = [a, b, c].map(|slot| r.lanes(slot, ty.is_wide()));
     // On an H200, a difference sets the flag where it does not borrow. PTX leaves open what `subc`
     // makes of a sum's flag.
     let is_difference = op == Carry::Sub;

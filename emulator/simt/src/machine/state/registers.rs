@@ -167,6 +167,12 @@ impl Registers {
         if wide { self.longs(slot)[lane] } else { self.words(slot)[lane].into() }
     }
 
+    /// Returns all lanes of a register, as 64 bits each.
+    #[inline(always)]
+    pub(crate) fn lanes(&self, slot: Slot, wide: bool) -> Longs {
+        std::array::from_fn(|lane| self.lane(slot, wide, lane))
+    }
+
     #[inline(always)]
     pub(crate) fn set_lane(&mut self, slot: Slot, wide: bool, lane: usize, value: u64) {
         if wide {

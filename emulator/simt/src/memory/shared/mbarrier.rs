@@ -28,7 +28,7 @@ pub(crate) const MOST: u32 = (1 << 20) - 1;
 /// one element for each warp of the block.
 pub(super) type Clock = Vec<[u32; 32]>;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Mbarrier {
     pub(crate) expected: u32,
     /// Arrivals that are still missing in this phase.
@@ -43,7 +43,7 @@ pub(crate) struct Mbarrier {
     /// The copies of the phase before, until a thread finds that phase over.
     came: Vec<(u32, u32, Actor)>,
     /// The number of copies whose memory on the host is paid for.
-    asked: usize,
+    paid: usize,
     /// The clock of the threads that arrived in this phase, and of the phase before.
     arrived: Clock,
     before: Arc<Clock>,
@@ -53,11 +53,6 @@ impl Mbarrier {
     /// Returns the state that an arrival returns: the phase and the arrivals that it still takes.
     fn state(&self) -> u64 {
         self.phase << 20 | u64::from(self.pending)
-    }
-
-    /// Adds all that a thread has done and seen to the clock of this phase.
-    fn learn(&mut self, actor: Actor, known: &Known) {
-        known.tell(actor, &mut self.arrived);
     }
 
     /// Begins the next phase if this one is complete. Returns true if it was.
@@ -286,7 +281,11 @@ impl Shared {
 
     /// Checks an operation on the mbarrier at an aligned offset in bounds. Operations on an
     /// mbarrier do not race with each other, but with its initialisation and its end.
-    fn mbarrier(&mut self, offset: u32, actor: Actor) -> Result<(), Fault> {
+    fn mbarrier(
+        &mut self,
+        offset: u32,
+        actor: Actor,
+    ) -> Result<(&mut Mbarrier, &mut Known), Fault> {
         let actor = Actor { sync: true, ..actor };
         for index in self.range(offset, 8) {
             let cell: &Cell = self.cells[index].of(self.generation);
@@ -298,7 +297,8 @@ impl Shared {
             }
             self.note_read(index, actor);
         }
-        Ok(())
+        let barrier = self.mbarriers.barriers.get_mut(&offset).ok_or(Fault::NoMbarrier)?;
+        Ok((barrier, &mut self.known))
     }
 
     /// Executes `mbarrier.init`. Returns true if no mbarrier was ever at this offset.
@@ -312,19 +312,10 @@ impl Shared {
         for index in self.range(offset, 8) {
             self.cells[index].writer.kind = Kind::Mbarrier;
         }
-        let clock = vec![[0; 32]; self.mbarriers.warps];
-        let before = Arc::new(clock.clone());
-        let barrier = Mbarrier {
-            expected: count,
-            pending: count,
-            phase: 0,
-            bytes: 0,
-            copies: Vec::new(),
-            came: Vec::new(),
-            asked: 0,
-            arrived: clock,
-            before,
-        };
+        let arrived = vec![[0; 32]; self.mbarriers.warps];
+        let before = Arc::new(arrived.clone());
+        let barrier =
+            Mbarrier { expected: count, pending: count, arrived, before, ..Mbarrier::default() };
         Ok(self.mbarriers.barriers.insert(offset, barrier).is_none())
     }
 
@@ -349,15 +340,12 @@ impl Shared {
         count: u32,
         actor: Actor,
     ) -> Result<(u64, bool), Wrong> {
-        self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
-            return Err(Fault::NoMbarrier.into());
-        };
+        let (barrier, known) = self.mbarrier(offset, actor)?;
         if count == 0 || count > barrier.pending {
             return Err(Wrong::Arrivals { count, pending: barrier.pending });
         }
         let state = barrier.state();
-        barrier.learn(actor, &self.known);
+        known.publish(actor, &mut barrier.arrived);
         barrier.pending -= count;
         Ok((state, barrier.turn()))
     }
@@ -381,12 +369,9 @@ impl Shared {
         arrives: bool,
         actor: Actor,
     ) -> Result<(u64, bool), Wrong> {
-        self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
-            return Err(Fault::NoMbarrier.into());
-        };
+        let (barrier, known) = self.mbarrier(offset, actor)?;
         if bytes.is_none() {
-            barrier.learn(actor, &self.known);
+            known.publish(actor, &mut barrier.arrived);
         }
         barrier.bytes += i64::from(bytes.unwrap_or(0));
         if arrives {
@@ -396,28 +381,25 @@ impl Shared {
     }
 
     /// Completes a bulk copy to `place`. Returns true if this ends the phase.
-    pub(crate) fn told(
+    pub(crate) fn notify(
         &mut self,
         offset: u32,
         place: u32,
         bytes: u32,
         actor: Actor,
     ) -> Result<bool, Wrong> {
-        self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
-            return Err(Fault::NoMbarrier.into());
-        };
-        barrier.learn(actor, &self.known);
+        let (barrier, known) = self.mbarrier(offset, actor)?;
+        known.publish(actor, &mut barrier.arrived);
         barrier.bytes -= i64::from(bytes);
         barrier.copies.push((place, bytes, actor));
         Ok(barrier.turn())
     }
 
     /// Returns the bytes of the host for copies of an mbarrier that are not paid for.
-    pub(crate) fn room_of(&mut self, offset: u32) -> u64 {
+    pub(crate) fn unpaid_bytes(&mut self, offset: u32) -> u64 {
         let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else { return 0 };
-        let more = (barrier.copies.len() + barrier.came.len()).saturating_sub(barrier.asked);
-        barrier.asked += more;
+        let more = (barrier.copies.len() + barrier.came.len()).saturating_sub(barrier.paid);
+        barrier.paid += more;
         bytes_of::<(u32, u32, Actor)>(2 * more as u64)
     }
 
@@ -439,10 +421,7 @@ impl Shared {
         phase: Phase,
         actor: Actor,
     ) -> Result<bool, Wrong> {
-        self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
-            return Err(Fault::NoMbarrier.into());
-        };
+        let (barrier, known) = self.mbarrier(offset, actor)?;
         let over = match phase {
             Phase::Parity(parity @ 0..2) => barrier.phase % 2 != u64::from(parity),
             Phase::State(state) if state >> 20 == barrier.phase => false,
@@ -451,7 +430,7 @@ impl Shared {
         };
         let came = if over { std::mem::take(&mut barrier.came) } else { Vec::new() };
         if over {
-            let (thread, clocks) = (usize::from(actor.thread), &mut self.known.clocks);
+            let (thread, clocks) = (usize::from(actor.thread), &mut known.clocks);
             // Most lanes know the same and share one allocation.
             let neighbour = thread.checked_sub(1).filter(|_| !thread.is_multiple_of(32));
             let shared = neighbour.filter(|&other| {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::mbarrier::{Clock, joined};
+use super::mbarrier::Clock;
 use super::{Actor, Culprit, Known, Shared};
 use crate::report::{bytes_of, lanes as each};
 
@@ -99,17 +99,7 @@ impl Barrier {
         }
         let arrived = Arc::new(self.arrived.clone());
         for (warp, waiting) in self.waiting.iter_mut().enumerate() {
-            // Most lanes know the same and share one allocation.
-            let mut last: Option<[Arc<Clock>; 2]> = None;
-            for lane in each(*waiting) {
-                let clock = &mut known.clocks[32 * warp + lane];
-                let after = match &last {
-                    Some([before, after]) if Arc::ptr_eq(before, clock) => after.clone(),
-                    _ => joined(clock, &arrived),
-                };
-                let before = std::mem::replace(clock, after.clone());
-                last = Some([before, after]);
-            }
+            known.learn(warp, *waiting, &arrived);
             *waiting = 0;
         }
         self.arrived.iter_mut().for_each(|lanes| *lanes = [0; 32]);
@@ -147,7 +137,7 @@ impl Shared {
         barrier.first.get_or_insert(Culprit { warp: warp as u32, lane, pc: first.pc });
         for lane in each(lanes) {
             let actor = Actor { thread: first.thread + lane as u16, ..first };
-            self.known.tell(actor, &mut barrier.arrived);
+            self.known.publish(actor, &mut barrier.arrived);
         }
         if coming.waits {
             barrier.waiting[warp] |= lanes;
