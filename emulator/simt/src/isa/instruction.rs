@@ -412,6 +412,17 @@ macro_rules! bank {
 instruction_table!(define);
 
 impl Op {
+    /// Returns a comparison that is false if an operand is NaN, and has one result.
+    pub(crate) fn set_predicate(
+        compare: Compare,
+        ty: Type,
+        d: Slot,
+        combine: Option<(Logic, Guard)>,
+        [a, b]: [Slot; 2],
+    ) -> Op {
+        Op::SetPredicate { compare, or_unordered: false, ty, a, b, combine, d, complement: None }
+    }
+
     /// Returns true if the instruction works on registers alone.
     pub(crate) fn is_computing(&self) -> bool {
         self.section() == "computing"

@@ -198,16 +198,8 @@ impl<'s> Body<'_, 's> {
         let opcode = self.context.opcode(statement.opcode);
         let [d, _] = self.scratch_predicates()?;
         let holds = Some(Guard { predicate: d, negated: false });
-        let compare = |compare, b| Op::SetPredicate {
-            compare,
-            or_unordered: false,
-            ty: Type::U32,
-            d,
-            complement: None,
-            combine: guard.map(|guard| (Logic::And, guard)),
-            a,
-            b,
-        };
+        let guarded = guard.map(|guard| (Logic::And, guard));
+        let compare = |compare, b| Op::set_predicate(compare, Type::U32, d, guarded, [a, b]);
         for (number, target) in (0..).zip(&targets) {
             let b = self.slots.constant(Constant::Word(number))?;
             self.push(None, compare(Compare::Eq, b), line, &opcode)?;

@@ -9,7 +9,7 @@
 
 use super::modifiers::{Coder, Decoded, Rest, is_scope, order, space};
 use super::refusal::Refusal;
-use crate::isa::{Op, Order, Space, Type};
+use crate::isa::{Op, Order, Space};
 use crate::parse::body::names::Named;
 use crate::parse::body::state::Body;
 use crate::parse::body::unit::VariableSpace;
@@ -66,19 +66,15 @@ fn load<'s>(
         }
     }
     let ty = if typed.kind == Kind::Bits { unsigned(typed.ty) } else { typed.ty };
-    match space {
-        Some(space) => {
-            let address = body.address(address, space)?;
-            Ok(Op::Load { space, order, ty, count, wide, d, address })
-        }
-        None => match param_place(body, address, typed.bytes() * u32::from(count))? {
-            Place::Kernel(offset) => Ok(Op::LoadParam { ty, count, wide, d, offset }),
-            Place::At(space) => {
-                let address = body.address(address, space)?;
-                Ok(Op::Load { space, order, ty, count, wide, d, address })
-            }
-        },
-    }
+    let place = match space {
+        Some(space) => Place::At(space),
+        None => param_place(body, address, typed.bytes() * u32::from(count))?,
+    };
+    let space = match place {
+        Place::Kernel(offset) => return Ok(Op::LoadParam { ty, count, wide, d, offset }),
+        Place::At(space) => space,
+    };
+    Ok(Op::Load { space, order, ty, count, wide, d, address: body.address(address, space)? })
 }
 
 /// The place of a parameter.
@@ -162,16 +158,12 @@ fn store<'s>(
             *slot = body.atom(atom, literal)?;
         }
     }
-    Ok(Op::Store { space, order, ty: unsigned_unless_float(typed), count, wide, a, address })
+    Ok(Op::Store { space, order, ty: typed.bits(), count, wide, a, address })
 }
 
 /// Returns true if the operand is not a literal.
 fn is_register(atom: Atom) -> bool {
     matches!(atom, Atom::Name(_))
-}
-
-fn unsigned_unless_float(typed: Typed) -> Type {
-    if typed.kind == Kind::Float { typed.ty } else { unsigned(typed.ty) }
 }
 
 /// Returns the `count` elements of an operand. Later entries are undefined.
