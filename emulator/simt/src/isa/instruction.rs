@@ -260,13 +260,17 @@ fetching {
         geometry: Geometry, outside: Outside, ty: Type, count: u8, wide: bool;
         object: Slot = Long, at: [Slot; 3] = place(geometry); d: [Slot; 4] = many(wide, count) }
         Class::Texture, Some(Access::SurfaceLoad);
-        surface_load(&Surface { geometry, outside, ty, count, wide, slots: d, object, at });
+        surface_load(&Surface {
+            geometry, outside, shape: Vector::plain(ty, count, wide, d), object, at
+        });
     /// `sust.b`.
     SurfaceStore "sust" {
         geometry: Geometry, outside: Outside, ty: Type, count: u8, wide: bool;
         object: Slot = Long, at: [Slot; 3] = place(geometry), a: [Slot; 4] = many(wide, count); }
         Class::Texture, Some(Access::SurfaceStore);
-        surface_store(&Surface { geometry, outside, ty, count, wide, slots: a, object, at });
+        surface_store(&Surface {
+            geometry, outside, shape: Vector::plain(ty, count, wide, a), object, at
+        });
     /// `txq`, or `suq` for surfaces.
     ObjectQuery "txq" "suq" { query: Query, surface: bool; object: Slot = Long; d: Slot }
         Class::Integer; query((query, surface), d, object);

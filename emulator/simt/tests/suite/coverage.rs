@@ -130,24 +130,13 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     all(format!("suld|sust|sured b|p| |add {GEOMETRIES} |v2|v4 {TYPES} |trap|clamp|zero"));
     all(format!("txq|suq |level {ASKED} |b32|u32"));
 
-    let families = [
-        approximate::forms(),
-        arithmetic::forms(),
-        atomics::forms(),
-        bits::forms(),
-        carry::forms(),
-        compare::forms(),
-        convert::forms(),
-        copies::forms(),
-        halves::forms(),
-        integer::forms(),
-        matrices::forms(),
-        moves::forms(),
-        simd::forms(),
-        transfer::forms(),
-        video::forms(),
-        warp::forms(),
-    ];
+    macro_rules! forms {
+        ($($family:ident)*) => { [$($family::forms()),*] };
+    }
+    let families = forms! {
+        approximate arithmetic atomics bits carry compare convert copies halves integer matrices
+        moves simd transfer video warp
+    };
     let rows: usize = families.iter().map(Vec::len).sum();
     let mut tested: BTreeSet<String> =
         families.into_iter().flatten().map(|form| form.opcode).collect();

@@ -1,7 +1,7 @@
 //! Kernels on textures and surfaces: a short way from an instruction to its results, in every way
 //! to run.
 
-use simt::{Counters, Launch, Memory, Module, Report, Trace};
+use simt::{AddressMode, Counters, Launch, Memory, Module, Report, Sampler, Trace};
 
 /// Geometries as PTX writes them, and the registers that say where.
 pub const GEOMETRIES: [(&str, &str); 5] = [
@@ -16,11 +16,11 @@ pub const GEOMETRIES: [(&str, &str); 5] = [
 /// floats from the second buffer in `%r5` and `%f1` to `%f3`, and `%r6` to `%r8` with the same
 /// bits. What is then in `%r10` to `%r13` goes to the third.
 pub fn kernel(body: &str) -> Module {
-    kernel_beside("", body)
+    kernel_with("", body)
 }
 
 /// A kernel as that of [`kernel`], in a module with these variables.
-pub fn kernel_beside(variables: &str, body: &str) -> Module {
+pub fn kernel_with(variables: &str, body: &str) -> Module {
     let source = format!(
         ".version 8.0
         .target sm_80
@@ -72,6 +72,16 @@ pub fn fetch(opcode: &str, at: &str) -> String {
     }
 }
 
+/// A sampler with these address modes, one for each axis.
+pub fn sampler(address_modes: [AddressMode; 3], normalized_coordinates: bool) -> Sampler {
+    Sampler { address_modes, normalized_coordinates, ..Sampler::default() }
+}
+
+/// The bytes of the arguments of [`kernel`].
+pub fn arguments(object: u64, at: u64, out: u64) -> Vec<u8> {
+    [object, at, out].into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
 /// The ways to run a launch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Way {
@@ -105,7 +115,7 @@ pub fn run(
     let places = memory.allocate("at", bytes.len() as u64).unwrap();
     memory.write(places, &bytes).unwrap();
     let out = memory.allocate("out", bytes.len() as u64).unwrap();
-    let arguments: Vec<u8> = [object, places, out].into_iter().flat_map(u64::to_le_bytes).collect();
+    let arguments = arguments(object, places, out);
     let grid = [(padded.len() / threads) as u32, 1, 1];
     let kernel = module.kernel("k").unwrap();
     let mut found = Vec::new();

@@ -114,20 +114,10 @@ fn special_registers_in_three_dimensions() {
     let mut values = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     for block in 0..blocks {
         for number in 0..threads {
-            let thread = Thread {
-                index: [
-                    number % BLOCK[0],
-                    number / BLOCK[0] % BLOCK[1],
-                    number / BLOCK[0] / BLOCK[1],
-                ],
-                block_index: [
-                    block % GRID[0],
-                    block / GRID[0] % GRID[1],
-                    block / GRID[0] / GRID[1],
-                ],
-                number,
-                threads,
-            };
+            let index =
+                |number: u32, [x, y, _]: [u32; 3]| [number % x, number / x % y, number / x / y];
+            let (index, block_index) = (index(number, BLOCK), index(block, GRID));
+            let thread = Thread { index, block_index, number, threads };
             for (name, wanted) in ROWS {
                 let got = values.next().unwrap();
                 assert_eq!(got, wanted(&thread), "{name} of thread {number} of block {block}");

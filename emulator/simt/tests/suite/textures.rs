@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use simt::{AddressMode, Element, Extent, Image, Launch, Memory, Sampler, Stepper, Trace, What};
 
-use crate::objects::{GEOMETRIES, buffer, fetch, kernel, run};
+use crate::objects::{GEOMETRIES, arguments, buffer, fetch, kernel, run, sampler};
 use crate::values::Random;
 use AddressMode::{Border, Clamp, Mirror, Wrap};
 
@@ -121,11 +121,7 @@ fn coordinates_lie_in_texels() {
         let image = Image { address, extent, element: Element::U32, channels: 1 };
         for mode in MODES {
             for normalized in [false, true] {
-                let sampler = Sampler {
-                    address_modes: [mode; 3],
-                    normalized_coordinates: normalized,
-                    ..Sampler::default()
-                };
+                let sampler = sampler([mode; 3], normalized);
                 let texture = memory.texture("t", image, sampler).unwrap();
                 let all = coordinates(texels, normalized, &mut random);
                 let at: Vec<_> = all.iter().map(|x| [0, x.to_bits(), 0, 0]).collect();
@@ -180,11 +176,7 @@ fn every_geometry_and_type_is_fetched() {
             let image = Image { address, extent, element, channels };
             for modes in [[Clamp, Border, Mirror], [Mirror, Wrap, Border], [Border, Clamp, Wrap]] {
                 for normalized in [false, true] {
-                    let sampler = Sampler {
-                        address_modes: modes,
-                        normalized_coordinates: normalized,
-                        ..Sampler::default()
-                    };
+                    let sampler = sampler(modes, normalized);
                     let texture = memory.texture("t", image, sampler).unwrap();
                     let opcode = format!("tex.{level}{geometry}.v4.{ty}.f32");
                     let module = kernel(&fetch(&opcode, registers));
@@ -214,17 +206,12 @@ fn every_geometry_and_type_is_fetched() {
                         if let (Some(x), Some(y), Some(z)) = (along(0, width), y, z) {
                             let rows = if geometry == "a1d" { 1 } else { height };
                             let texel = 4 * channels;
-                            let row = if matches!(extent, Extent::Pitched { .. }) {
-                                pitch
-                            } else {
-                                width * texel
-                            };
+                            let is_pitched = matches!(extent, Extent::Pitched { .. });
+                            let row = if is_pitched { pitch } else { width * texel };
                             let first = ((z * rows + y) * row + x * texel) as usize;
-                            for (channel, wanted) in
-                                wanted.iter_mut().enumerate().take(channels as usize)
-                            {
-                                let at = first + 4 * channel;
-                                *wanted = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+                            let texel = &bytes[first..first + texel as usize];
+                            for (wanted, channel) in wanted.iter_mut().zip(texel.chunks(4)) {
+                                *wanted = u32::from_le_bytes(channel.try_into().unwrap());
                             }
                         }
                         assert_eq!(found, wanted, "{extent:?} {modes:?} {normalized} at {at:?}");
@@ -341,7 +328,7 @@ fn a_stepper_goes_through_fetches() {
     let texture = memory.texture("t", image, Sampler::default()).unwrap();
     let at = buffer(&memory, "at", &[0; 512]);
     let out = memory.allocate("out", 512).unwrap();
-    let arguments: Vec<u8> = [texture, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+    let arguments = arguments(texture, at, out);
     let module = kernel(&fetch("tex.1d.v4.u32.s32", "%r5"));
     let launch = Launch::new(module.kernel("k").unwrap(), [1; 3], [32, 1, 1], &arguments);
     let mut stepper = Stepper::new(launch, memory, false).unwrap();
@@ -363,7 +350,7 @@ fn fetches_are_in_the_trace() {
     let texture = memory.texture("t", image, Sampler::default()).unwrap();
     let at: Vec<u8> = [2_u32, 0, 0, 0, 9, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
     let (at, out) = (buffer(&memory, "at", &at), memory.allocate("out", 32).unwrap());
-    let arguments: Vec<u8> = [texture, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+    let arguments = arguments(texture, at, out);
     let module = kernel(&fetch("tex.1d.v4.u32.s32", "{%r5}"));
     let launch = Launch::new(module.kernel("k").unwrap(), [1; 3], [2, 1, 1], &arguments);
     let mut trace = Trace::new(9);

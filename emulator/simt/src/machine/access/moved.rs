@@ -129,7 +129,7 @@ pub(crate) fn spread<const W: usize>(
 
 /// Returns value number `k` of an access, extended to its register: by the sign if its type is
 /// signed, otherwise by zeros.
-pub(crate) fn extended(ty: Type, words: &[u32], k: usize) -> u64 {
+fn extended(ty: Type, words: &[u32], k: usize) -> u64 {
     // Short values of a vector share a word.
     let first = 8 * ty.bytes() as usize * k;
     let bits = words[first / 32 % words.len()] >> (first % 32);
