@@ -386,7 +386,7 @@ macro_rules! define {
 
             /// Calls `visit` for every operand: first those read, then those written.
             #[expect(unused_variables, reason = "of a row, the banks need few attributes")]
-            fn each_slot(&mut self, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
+            fn each_slot(&mut self, visit: &mut Visit<'_>) {
                 use Bank::{Long, Predicate};
                 match self { $($(Op::$name { $($attribute,)* $($read,)* $($write,)* } => {
                     $($read.each(bank!($($read_bank)?), Role::Reads, visit);)*
@@ -460,6 +460,9 @@ pub(crate) enum Role {
     Writes,
 }
 
+/// The caller of a visitor, which gets each operand with its use and its bank.
+type Visit<'v> = dyn FnMut(Role, Bank, &mut Slot) + 'v;
+
 /// A bank, and the number of slots of an operand that are in use.
 struct Slots(Bank, usize);
 
@@ -471,23 +474,13 @@ impl From<Bank> for Slots {
 
 /// A type of operand.
 trait Operand {
-    fn each(
-        &mut self,
-        slots: impl Into<Slots>,
-        role: Role,
-        visit: &mut impl FnMut(Role, Bank, &mut Slot),
-    );
+    fn each(&mut self, slots: impl Into<Slots>, role: Role, visit: &mut Visit<'_>);
 }
 
 /// Operands with at most one slot, in the bank of the row or of their type.
 macro_rules! operands {
     ($($type:ty: |$operand:ident, $bank:ident| $slot:expr;)*) => { $(impl Operand for $type {
-        fn each(
-            &mut self,
-            slots: impl Into<Slots>,
-            role: Role,
-            visit: &mut impl FnMut(Role, Bank, &mut Slot),
-        ) {
+        fn each(&mut self, slots: impl Into<Slots>, role: Role, visit: &mut Visit<'_>) {
             let ($operand, Slots($bank, _)) = (self, slots.into());
             if let Some((bank, slot)) = $slot {
                 visit(role, bank, slot);
@@ -514,12 +507,7 @@ operands! {
 }
 
 impl<T: Operand, const N: usize> Operand for [T; N] {
-    fn each(
-        &mut self,
-        slots: impl Into<Slots>,
-        role: Role,
-        visit: &mut impl FnMut(Role, Bank, &mut Slot),
-    ) {
+    fn each(&mut self, slots: impl Into<Slots>, role: Role, visit: &mut Visit<'_>) {
         let Slots(bank, count) = slots.into();
         self.iter_mut().take(count).for_each(|slot| slot.each(bank, role, visit));
     }
@@ -599,7 +587,7 @@ pub(crate) fn held(fragment: Fragment) -> usize {
 
 impl Instruction {
     /// Calls `visit` for every slot that the instruction names, the guard's slot first.
-    pub(crate) fn each_slot(&mut self, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
+    pub(crate) fn each_slot(&mut self, visit: &mut Visit<'_>) {
         if let Some(guard) = &mut self.guard {
             visit(Role::Reads, Bank::Predicate, &mut guard.predicate);
         }

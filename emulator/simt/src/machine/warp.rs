@@ -66,19 +66,14 @@ impl Warp {
         self.alive = self.exists;
         self.paths.clear();
         self.paths.push(Path { pc: kernel.entry, lanes: self.exists, waiting: None });
-        self.left = None;
-        (self.before_exit, self.jumped) = (0, (0, 0));
-        self.suspect = None;
-        self.unwritten = None;
-        self.spin = None;
+        (self.left, self.before_exit, self.jumped) = (None, 0, (0, 0));
+        (self.suspect, self.unwritten, self.spin) = (None, None, None);
+        (self.epoch, self.clock, self.skip) = (0, 0, 0);
         self.registers.reset(kernel, identity)?;
         let words = kernel.local_bytes.div_ceil(4) as usize * 32;
         refill(&mut self.local, words, 0, "local memory")?;
         self.stack.reset();
         self.copies.reset();
-        self.epoch = 0;
-        self.clock = 0;
-        self.skip = 0;
         Ok(())
     }
 

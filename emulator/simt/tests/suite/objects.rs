@@ -1,6 +1,7 @@
 //! Kernels on textures and surfaces: a short way from an instruction to its results, in every way
 //! to run.
 
+use crate::kernel::module;
 use simt::{AddressMode, Counters, Launch, Memory, Module, Report, Sampler, Trace};
 
 /// Geometries as PTX writes them, and the registers that say where.
@@ -55,9 +56,7 @@ pub fn kernel_with(variables: &str, body: &str) -> Module {
             ret;
         }}"
     );
-    Module::parse(&source)
-        .and_then(Module::complete)
-        .unwrap_or_else(|error| panic!("{error}\n{source}"))
+    module(&source)
 }
 
 /// A fetch for [`kernel`].

@@ -1,8 +1,8 @@
 //! Special registers, in blocks and grids of three dimensions.
 
-use simt::{Launch, Memory, Module};
+use simt::{Launch, Memory};
 
-use crate::kernel::HEAD;
+use crate::kernel::{HEAD, module};
 
 /// A register, and its value in a thread, from its index in the block and the block's in the grid.
 type Row = (&'static str, fn(&Thread) -> u32);
@@ -99,8 +99,7 @@ fn special_registers_in_three_dimensions() {
         v = GRID[1],
         bytes = 4 * ROWS.len()
     );
-    let module =
-        Module::parse(&source).and_then(Module::complete).unwrap_or_else(|error| panic!("{error}"));
+    let module = module(&source);
     let memory = Memory::new(1 << 24);
     let count = (threads * blocks) as usize * ROWS.len();
     let a = memory.allocate("values", 4 * count as u64).unwrap();

@@ -358,13 +358,7 @@ impl<'a> Near<'a> {
 
 impl Run<'_> {
     #[cold]
-    pub(crate) fn nowhere<T>(
-        &self,
-        address: u64,
-        bytes: u32,
-        lane: usize,
-        verb: &str,
-    ) -> Result<T> {
+    fn nowhere<T>(&self, address: u64, bytes: u32, lane: usize, verb: &str) -> Result<T> {
         let what = global::describe(self.slots, address);
         let message = format!("{verb} {} at {what}", Count(bytes, "byte"));
         fault(ReportKind::OutOfBounds, 1 << lane, message)

@@ -111,22 +111,13 @@ impl Run<'_> {
         {
             order.fence(&mut self.account, place.unit)?;
         }
-        match scratch.shared.follows() {
-            true => self.fence_shared(scratch, place, at.active),
-            false => Ok(Next::Step),
+        if !scratch.shared.follows() {
+            return Ok(Next::Step);
         }
-    }
-
-    /// Lets lanes pass a fence: later relaxed accesses may release what they have done and seen.
-    fn fence_shared(
-        &mut self,
-        scratch: &mut Scratch<'_>,
-        place: &Place,
-        lanes: u32,
-    ) -> Result<Next> {
-        let more = scratch.shared.fence(lanes, actor(place, 0, Order::Relaxed));
+        // Later relaxed accesses may release what the lanes have done and seen.
+        let more = scratch.shared.fence(at.active, actor(place, 0, Order::Relaxed));
         self.account.take(more, HANDED)?;
-        self.behind(scratch, place, lanes)
+        self.behind(scratch, place, at.active)
     }
 
     /// Orders the later accesses of the lanes behind what they have released.

@@ -29,14 +29,8 @@ pub(crate) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, ac
 }
 
 /// Executes `selp`.
-pub(crate) fn select(
-    r: &mut Registers,
-    ty: Type,
-    [d, a, b]: [Slot; 3],
-    predicate: Slot,
-    lanes: u32,
-) {
-    let predicate = r.predicate(predicate);
+pub(crate) fn select(r: &mut Registers, ty: Type, [d, a, b]: [Slot; 3], by: Slot, lanes: u32) {
+    let predicate = r.predicate(by);
     if ty.is_wide() {
         let mut chosen = *r.longs(b);
         put(&mut chosen, predicate, r.longs(a));

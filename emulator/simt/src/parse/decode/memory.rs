@@ -13,6 +13,7 @@ use crate::isa::{Op, Order, Space};
 use crate::parse::body::names::Named;
 use crate::parse::body::state::Body;
 use crate::parse::body::unit::VariableSpace;
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::lexer::show;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{B64, Kind, Typed, memory, unsigned};
@@ -87,11 +88,7 @@ enum Place {
 }
 
 /// Returns the place of `[name+8]`.
-fn param_place<'s>(
-    body: &mut Body<'_, 's>,
-    address: &Operand<'s>,
-    bytes: u32,
-) -> Result<Place, String> {
+fn param_place<'s>(body: &mut Body<'_, 's>, address: &Operand<'s>, bytes: u32) -> Parsed<Place> {
     let Operand::Address(Atom::Name(name), offset) = *address else {
         return Err("a parameter in brackets was expected".to_string());
     };
@@ -167,7 +164,7 @@ fn is_register(atom: Atom) -> bool {
 }
 
 /// Returns the `count` elements of an operand. Later entries are undefined.
-fn elements<'s>(operand: &Operand<'s>, count: u8) -> Result<[Atom<'s>; 4], String> {
+fn elements<'s>(operand: &Operand<'s>, count: u8) -> Parsed<[Atom<'s>; 4]> {
     match (*operand, count) {
         (Operand::Atom(atom), 1) => Ok([atom; 4]),
         (Operand::Vector(elements), _) if elements.as_slice().len() == usize::from(count) => {
@@ -241,19 +238,13 @@ fn ordering(rest: &mut Rest, is_load: bool) -> Option<Order> {
 
 /// Reads cache hints, which change only the time of the access. Exceptions are `ld.cv` (fetches
 /// again) and `st.wt` (writes through): they communicate with other blocks and count as relaxed.
-fn cache_hints(
-    rest: &mut Rest,
-    is_load: bool,
-    space: Space,
-    order: Order,
-    volatile: bool,
-) -> Order {
+fn cache_hints(rest: &mut Rest, loads: bool, space: Space, order: Order, volatile: bool) -> Order {
     let in_device_memory = matches!(space, Space::Global | Space::Generic);
     let (hints, through): (&[&str], &[&str]) =
-        if is_load { (&["ca", "cg", "cs", "lu"], &["cv"]) } else { (&["wb", "cg", "cs"], &["wt"]) };
+        if loads { (&["ca", "cg", "cs", "lu"], &["cv"]) } else { (&["wb", "cg", "cs"], &["wt"]) };
     let hinted = order == Order::Weak && rest.accept(hints);
     let anew = order == Order::Weak && !hinted && in_device_memory && rest.accept(through);
-    if is_load && order == Order::Weak && space == Space::Global && !anew {
+    if loads && order == Order::Weak && space == Space::Global && !anew {
         rest.accept(&["nc"]);
     }
     if in_device_memory && !volatile && !hinted && !anew {
@@ -265,7 +256,7 @@ fn cache_hints(
             "L1::no_allocate",
         ]);
     }
-    if in_device_memory && is_load {
+    if in_device_memory && loads {
         rest.accept(&["L2::64B", "L2::128B", "L2::256B"]);
     }
     if anew { Order::Relaxed } else { order }

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use super::refusal::Refusal;
 use crate::isa::{Binary, Compare, Op, Order, Round, Slot, Space, Ternary, Type, Unary};
 use crate::parse::body::state::Body;
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::Typed;
 
@@ -33,7 +34,7 @@ impl DerefMut for Coder<'_, '_, '_> {
 
 impl<'d, 's> Coder<'d, '_, 's> {
     /// Returns the operands if there are exactly `N`.
-    pub(super) fn exactly<const N: usize>(&self) -> Result<&'d [Operand<'s>; N], String> {
+    pub(super) fn exactly<const N: usize>(&self) -> Parsed<&'d [Operand<'s>; N]> {
         self.operands.try_into().map_err(|_| self.not(N))
     }
 
@@ -42,7 +43,7 @@ impl<'d, 's> Coder<'d, '_, 's> {
         &mut self,
         d: Typed,
         sources: [Typed; N],
-    ) -> Result<(Slot, [Slot; N]), String> {
+    ) -> Parsed<(Slot, [Slot; N])> {
         let [first, operands @ ..] = self.operands else { return Err(self.not(N + 1)) };
         if operands.len() != N {
             return Err(self.not(N + 1));
@@ -79,11 +80,7 @@ impl<'d, 's> Coder<'d, '_, 's> {
     }
 
     /// Returns the register for a result, or `None` for `_`.
-    pub(super) fn optional(
-        &mut self,
-        operand: &Operand<'s>,
-        typed: Typed,
-    ) -> Result<Option<Slot>, String> {
+    pub(super) fn optional(&mut self, operand: &Operand<'s>, typed: Typed) -> Parsed<Option<Slot>> {
         match operand {
             Operand::Atom(Atom::Name("_")) => Ok(None),
             _ => self.destination(operand, typed).map(Some),

@@ -6,6 +6,7 @@ use super::refusal::Refusal;
 use crate::isa::{Logic, Op, Slot, Space, Unary};
 use crate::parse::body::special::clock;
 use crate::parse::body::state::Body;
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::statement::{Atom, Elements, Operand};
 use crate::parse::source::types::{B16, B32, B64, Typed, U64, word};
 
@@ -53,11 +54,7 @@ fn space_of_address(name: &str) -> Option<Space> {
 }
 
 /// Returns an address in a space: a register, or a variable, which must be in that space.
-fn place_in<'s>(
-    body: &mut Body<'_, 's>,
-    space: Space,
-    operand: &Operand<'s>,
-) -> Result<Slot, String> {
+fn place_in<'s>(body: &mut Body<'_, 's>, space: Space, operand: &Operand<'s>) -> Parsed<Slot> {
     match *operand {
         Operand::Atom(atom) => body.address(&Operand::Address(atom, 0), space)?,
         Operand::Sum(name, offset) => {

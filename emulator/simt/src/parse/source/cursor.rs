@@ -3,6 +3,9 @@
 use super::lexer::{Kind, Lexer, Token, shortened};
 use super::types::Number;
 
+/// What has been read, or the message of an error, whose place the cursor knows.
+pub(crate) type Parsed<T> = Result<T, String>;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'s> {
     source: &'s str,
