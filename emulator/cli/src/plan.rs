@@ -112,7 +112,7 @@ impl Plan {
         })
     }
 
-    /// Reads one value. A buffer without a name of its own is called `name`.
+    /// Reads one value. A buffer that the text does not name is called `name`.
     fn piece(&mut self, text: &str, name: &str, depth: usize) -> Result<Piece, String> {
         if depth > DEEPEST {
             return Err(format!("there are more than {DEEPEST} braces in each other"));
@@ -141,7 +141,7 @@ impl Plan {
             return Ok(address);
         }
         let (typed, fill) = text.split_once('=').ok_or(
-            "it is none of `u32=7`, `f32[1024]=random`, `&name`, `{…; …}`, `bytes=…` and `null`",
+            "it is not one of `u32=7`, `f32[1024]=random`, `&name`, `{…; …}`, `bytes=…` and `null`",
         )?;
         let (ty, count) = array(typed.trim(), '(', ')')?;
         let bytes = fill::bytes(fill.trim(), ty, count, self.buffers.len() as u64)?;

@@ -395,11 +395,11 @@ macro_rules! define {
             }
         }
 
-        /// The emulator's instructions with the PTX opcodes that become each, up to their first
-        /// dots. Tests of all instructions use it.
+        /// The emulator's instructions: the section of the table, the name, and the PTX opcodes
+        /// that become the instruction, up to their first dots. Tests use it.
         #[doc(hidden)]
-        pub fn instructions() -> &'static [(&'static str, &'static [&'static str])] {
-            &[$($((stringify!($name), &[$($opcode),+]),)*)*]
+        pub fn instructions() -> &'static [(&'static str, &'static str, &'static [&'static str])] {
+            &[$($((stringify!($section), stringify!($name), &[$($opcode),+]),)*)*]
         }
     };
 }

@@ -11,7 +11,7 @@ use super::block::Block;
 use super::state::{ALL, Lanes, Next, Path, Place, Registers, Run, Scratch, Waiting, actor};
 use super::warp::Warp;
 use crate::isa::{BarrierId, Kernel, Op, Order, Reduction, Slot};
-use crate::memory::shared::{Coming, WrongComing, named_bytes};
+use crate::memory::shared::named::{Coming, WrongComing, named_bytes};
 use crate::report::{
     Count, Fault, Lanes as Named, Report, ReportKind, Result, What, fault, lanes as each, uncounted,
 };

@@ -289,7 +289,7 @@ impl Block {
             .mbarrier_at(spin.offset)
             .map_or((0, 0, 0), |of| (of.phase, of.expected - of.pending, of.expected));
         let mut message = format!(
-            "waits in vain for the mbarrier at offset {} of shared memory: it is in phase {phase}, of parity {}, with {come} of \
+            "spins on the mbarrier at offset {} of shared memory: it is in phase {phase}, of parity {}, with {come} of \
              {}, and no thread of the block does anything but wait",
             spin.offset,
             phase % 2,
@@ -307,7 +307,7 @@ impl Block {
         const MOST_NAMED: usize = 4;
         for (i, (index, spin)) in waiting.by_ref().take(MOST_NAMED).enumerate() {
             message += &format!(
-                "{} warp {index} for that at offset {} at {}",
+                "{} warp {index} on that at offset {} at {}",
                 if i == 0 { ":" } else { "," },
                 spin.offset,
                 kernel.place_of(spin.pc as usize)

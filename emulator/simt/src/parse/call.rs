@@ -164,7 +164,7 @@ const MOST_TARGETS: usize = 4096;
 impl<'s> Body<'_, 's> {
     /// Reads the rest of `.branchtargets A, B;`. The label before it is the list's name.
     pub(super) fn targets(&mut self) -> Result<(), String> {
-        let label = self.last_label.take().ok_or("`.branchtargets` stands behind a label")?;
+        let label = self.last_label.take().ok_or("`.branchtargets` needs a label before it")?;
         let mut targets = Vec::new();
         loop {
             if targets.len() == MOST_TARGETS {

@@ -6,7 +6,8 @@
 use super::moved::addresses;
 use crate::isa::{Address, Order, Slot, Space};
 use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, Spin, actor};
-use crate::memory::shared::{Fault, MOST_ARRIVALS, Phase, Wrong, mbarrier_bytes};
+use crate::memory::shared::Fault;
+use crate::memory::shared::mbarrier::{MOST_ARRIVALS, Phase, Wrong, mbarrier_bytes};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
 
 /// An operation on an mbarrier.

@@ -43,7 +43,7 @@ pub(crate) struct Order {
     histories: Vec<Histories>,
     /// The number of accesses to such words.
     accesses: u64,
-    /// By block and place of an mbarrier: the clocks of the present phase and the phase before.
+    /// The clocks of the present phase of each mbarrier, and of the phase before.
     mbarriers: HashMap<Mbarrier, [Clock; 2]>,
 }
 

@@ -4,34 +4,14 @@
 //! there. A relaxed access before a fence does the same. As in global memory, what one lane takes
 //! over counts for the whole warp.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::mbarrier::{Clock, clock_bytes, joined, raise};
-use super::{Actor, Known, Shared};
+use super::mbarrier::{clock_bytes, joined, raise};
+use super::{Actor, Clock, Handed, Knowledge, Known, Shared};
 use crate::memory::order::{Hands, Leaves, Takes};
 use crate::report::{bytes_of, lanes as each};
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct Words {
-    /// The clock published at each word, by the word's number.
-    left: BTreeMap<u32, Arc<Clock>>,
-    /// By thread: its knowledge at its last fence. Empty in a block that has passed no fence.
-    fenced: Vec<Option<Knowledge>>,
-    /// By warp: what its relaxed accesses have read. The next fence takes it over.
-    seen: Vec<Option<Arc<Clock>>>,
-    /// The number of words whose clocks are paid for, and true if the fences' copies are paid for.
-    paid: (usize, bool),
-}
-
-/// The knowledge of a thread: about its own warp by lane, and a clock for all other threads.
-#[derive(Debug, Clone)]
-struct Knowledge {
-    own: [u32; 32],
-    others: Arc<Clock>,
-}
-
-impl Words {
+impl Handed {
     pub(super) fn held(&self) -> u64 {
         bytes_of::<Option<Knowledge>>(self.fenced.capacity() as u64)
             + bytes_of::<Option<Arc<Clock>>>(self.seen.capacity() as u64)
@@ -109,7 +89,7 @@ impl Shared {
         hands: Hands,
     ) -> u64 {
         let (warps, warp) = (self.mbarriers.warps, usize::from(actor.thread / 32));
-        let Words { left, fenced, seen, paid } = &mut self.handed;
+        let Handed { left, fenced, seen, paid } = &mut self.handed;
         for word in offset / 4..(offset + bytes).div_ceil(4) {
             match (hands.takes, left.get(&word)) {
                 (Some(Takes::AtOnce), Some(clock)) => self.known.learn(warp, u32::MAX, clock),

@@ -15,39 +15,13 @@
 //! in order here, so each cell keeps the last unordered read of each warp. Tested by
 //! `cases/mbarriers.ptx` and `cases/copies.ptx`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Actor, Cell, Fault, Kind, Known, Mark, Shared};
+use super::{Actor, Cell, Clock, Fault, Kind, Known, Mark, Mbarrier, Mbarriers, Shared};
 use crate::report::{bytes_of, fault, lanes as each, refill};
 
 /// The most arrivals that a phase may take.
-pub(crate) const MOST: u32 = (1 << 20) - 1;
-
-/// For each lane of each warp, the number of the warp's steps that have been seen. The vector has
-/// one element for each warp of the block.
-pub(super) type Clock = Vec<[u32; 32]>;
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Mbarrier {
-    pub(crate) expected: u32,
-    /// Arrivals that are still missing in this phase.
-    pub(crate) pending: u32,
-    /// The phase's number, from 0.
-    pub(crate) phase: u64,
-    /// Bytes of bulk copies that are expected and have not arrived. Negative if copies have arrived
-    /// before they were expected.
-    pub(crate) bytes: i64,
-    /// The copies that have arrived in this phase: offset, bytes and thread of each.
-    copies: Vec<(u32, u32, Actor)>,
-    /// The copies of the phase before, until a thread finds that phase over.
-    came: Vec<(u32, u32, Actor)>,
-    /// The number of copies whose memory on the host is paid for.
-    paid: usize,
-    /// The clock of the threads that arrived in this phase, and of the phase before.
-    arrived: Clock,
-    before: Arc<Clock>,
-}
+pub(crate) const MOST_ARRIVALS: u32 = (1 << 20) - 1;
 
 impl Mbarrier {
     /// Returns the state that an arrival returns: the phase and the arrivals that it still takes.
@@ -95,19 +69,8 @@ impl From<Fault> for Wrong {
     }
 }
 
-/// The mbarriers of a block and the reads that they may order. Empty in a kernel without mbarriers.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Mbarriers {
-    /// The number of warps of the block; 0 if only barriers of the whole block order accesses.
-    pub(super) warps: usize,
-    barriers: BTreeMap<u32, Mbarrier>,
-    /// For each cell that several warps have read: by warp, the last read that is not ordered
-    /// before the others.
-    reads: Vec<Mark>,
-}
-
 /// Returns the bytes of the host that an mbarrier takes.
-pub(crate) fn host_bytes(warps: u32) -> u64 {
+pub(crate) fn mbarrier_bytes(warps: u32) -> u64 {
     // The mbarrier and its entry in the tree, whose nodes are at worst half full.
     2 * bytes_of::<(u32, Mbarrier)>(1) + 2 * clock_bytes(warps)
 }

@@ -3,7 +3,7 @@
 use super::lexer::{Kind, Lexer, Token, shortened};
 use super::types::Number;
 
-/// What has been read, or the message of an error, whose place the cursor knows.
+/// A part of the source that has been read, or the message of an error at the cursor's place.
 pub(crate) type Parsed<T> = Result<T, String>;
 
 #[derive(Debug, Clone)]
