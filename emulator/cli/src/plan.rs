@@ -71,7 +71,7 @@ impl Plan {
         for text in texts {
             let wrong = |why| format!("the buffer `{text}`: {why}");
             let name = format!("buffer{}", self.buffers.len());
-            self.new_buffer(text.trim(), &name, 0).map_err(wrong)?.ok_or_else(|| {
+            self.create(text.trim(), &name, 0).map_err(wrong)?.ok_or_else(|| {
                 wrong("it does not describe a buffer, as `x:f32[1024]=random` does".to_owned())
             })?;
         }
@@ -137,7 +137,7 @@ impl Plan {
             whole.pad(whole.align);
             return Ok(whole);
         }
-        if let Some(address) = self.new_buffer(text, name, depth)? {
+        if let Some(address) = self.create(text, name, depth)? {
             return Ok(address);
         }
         let (typed, fill) = text.split_once('=').ok_or(
@@ -150,12 +150,7 @@ impl Plan {
 
     /// Makes the buffer that the text describes, and returns its address or the handle of the
     /// texture over it; `None` if the text describes something else.
-    fn new_buffer(
-        &mut self,
-        text: &str,
-        name: &str,
-        depth: usize,
-    ) -> Result<Option<Piece>, String> {
+    fn create(&mut self, text: &str, name: &str, depth: usize) -> Result<Option<Piece>, String> {
         let (own, rest) = named(text);
         let mut buffer = if let Some(held) = rest.strip_prefix('*') {
             let held = held.trim();

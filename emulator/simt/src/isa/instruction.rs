@@ -152,7 +152,7 @@ computing {
         Class::Integer; moves::unpack_long(&d, a, 16);
     /// `cvta.SPACE` to generic addresses, or `cvta.to.SPACE` back (`to`). 64-bit slots.
     ConvertAddress "cvta" { space: Space, to: bool; a: Slot = Long; d: Slot = Long }
-        Class::Integer; moves::convert_address(space, to, d, a);
+        Class::Integer; moves::convert_address(space, to, [d, a]);
     /// `activemask`.
     ActiveMask "activemask" { ; ; d: Slot } Class::Integer; moves::active_mask(d);
     /// The factors of the product of matrices that follows, with `counts` registers in use: a part

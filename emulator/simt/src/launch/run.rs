@@ -46,7 +46,7 @@ impl Prepared<'_> {
     ///
     /// Returns the report of the first mistake of a block; the blocks after it do not run.
     pub fn run(&self, blocks: Range<u64>) -> Result<Counters, Report> {
-        self.one_by_one(blocks, None)
+        self.in_order(blocks, None)
     }
 
     /// Runs a range of the grid's blocks, one after the other, and records the values of the lanes
@@ -56,7 +56,7 @@ impl Prepared<'_> {
     ///
     /// Returns the report of the first mistake of a block; the blocks after it do not run.
     pub fn run_traced(&self, blocks: Range<u64>, trace: &mut Trace) -> Result<Counters, Report> {
-        self.one_by_one(blocks, Some(trace))
+        self.in_order(blocks, Some(trace))
     }
 
     /// Runs a range of the grid's blocks together, in turns on this core: for kernels whose blocks
@@ -246,11 +246,7 @@ impl Prepared<'_> {
         Ok(all)
     }
 
-    fn one_by_one(
-        &self,
-        blocks: Range<u64>,
-        trace: Option<&mut Trace>,
-    ) -> Result<Counters, Report> {
+    fn in_order(&self, blocks: Range<u64>, trace: Option<&mut Trace>) -> Result<Counters, Report> {
         self.inside(&blocks)?;
         let each = Block::bytes(&self.launch, self.grain);
         let mut run = self.start(each, trace, blocks.start)?;

@@ -197,7 +197,7 @@ impl Block {
             );
             return Err(self.at_barrier(kernel, warp, first, message));
         }
-        if let Some(report) = self.without_those_that_left(kernel, warp, first) {
+        if let Some(report) = self.missing_threads(kernel, warp, first) {
             return Err(report);
         }
         self.reduce(kernel, |_| true);
@@ -224,12 +224,7 @@ impl Block {
     /// So a whole warp may leave, but it may not go around the barrier to the code behind it. A GPU
     /// since Volta also lets single lanes of a warp leave. PTX forbids that for `bar.sync`, which
     /// is `barrier.sync.aligned`.
-    fn without_those_that_left(
-        &self,
-        kernel: &Kernel,
-        warp: u32,
-        first: Path,
-    ) -> Option<Box<Report>> {
+    fn missing_threads(&self, kernel: &Kernel, warp: u32, first: Path) -> Option<Box<Report>> {
         let mut left = self.warps.iter().filter_map(|warp| Some((warp, warp.left?))).peekable();
         let any = left.peek().copied()?;
         let part = left.find(|(warp, _)| warp.alive != 0);

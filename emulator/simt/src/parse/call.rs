@@ -49,16 +49,9 @@ impl<'s> Body<'_, 's> {
             }
         }
         self.context.cursor.expect(b';')?;
-        let (frame, frame_bytes, kept, back) = (None, 0, None, 0);
-        self.unit.kernel.calls.push(Call {
-            callee,
-            arguments,
-            returns,
-            frame,
-            frame_bytes,
-            kept,
-            back,
-        });
+        // The linker knows the rest.
+        let call = Call::new(callee, arguments, returns);
+        self.unit.kernel.calls.push(call);
         Ok(Op::Call { site: self.unit.kernel.calls.len() as u32 - 1, target })
     }
 

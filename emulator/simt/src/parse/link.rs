@@ -10,7 +10,8 @@ use std::collections::HashMap;
 
 use super::reuse::place;
 use crate::isa::{
-    self, Bank, Callee, Instruction, Kept, Kernel, Op, Passed, Preset, SharedVariable, Slot, System,
+    self, Bank, Callee, Instruction, Kernel, Op, Passed, Preset, Saved, SharedVariable, Slot,
+    System,
 };
 use crate::parse::body::slots::{Late, Shared};
 use crate::parse::body::unit::{Function, MOST_SHARED, ParseError, Unit};
@@ -116,7 +117,7 @@ impl<'f> Linker<'f> {
             }
             let component = reached.components.get(&number);
             let comes_back = |to: &u32| reached.components.get(to) == component;
-            let kept = Kept {
+            let saved = Saved {
                 begins: begin.slots.map(|slot| slot as Slot),
                 ends: ends.map(|slot| slot as Slot),
             };
@@ -129,7 +130,7 @@ impl<'f> Linker<'f> {
                     Callee::Pointer => pointer_comes_back,
                     Callee::System(_) => false,
                 };
-                call.kept = may_come_back.then_some(kept);
+                call.saved = may_come_back.then_some(saved);
                 (call.frame, call.frame_bytes) = (Some(frame), frame_bytes);
             }
             functions[index as usize] = isa::Function {

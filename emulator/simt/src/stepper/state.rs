@@ -70,7 +70,7 @@ impl State {
     }
 
     /// Moves the counters and the order of accesses to a run that continues from here.
-    pub(super) fn give(
+    pub(super) fn pass(
         &mut self,
         prepared: &Prepared<'_>,
         run: &mut Run<'_>,

@@ -121,10 +121,8 @@ fn launches_that_differ_are_refused() {
     ];
     for message in told {
         let message = String::from_utf8(message).unwrap();
-        assert!(
-            message.starts_with("cannot run side by side with a launch of another"),
-            "{message}"
-        );
+        let begin = "cannot run side by side with a launch of another";
+        assert!(message.starts_with(begin), "{message}");
     }
     assert_eq!(Prepared::run_side_by_side(&[]).unwrap().len(), 0);
     let many = Launch::new(bench.kernel(), [4097, 1, 1], [32, 1, 1], &arguments);

@@ -56,12 +56,8 @@ fn check(chosen: impl Fn(&str, u32) -> bool) {
         let running: Vec<_> = (0..workers).map(|i| scope.spawn(move || wrong(i))).collect();
         running.into_iter().flat_map(|worker| worker.join().expect("no panic")).collect()
     });
-    assert!(
-        wrong.is_empty(),
-        "results differ for {} of {} rows: {wrong:?}",
-        wrong.len(),
-        rows.len()
-    );
+    let (count, all) = (wrong.len(), rows.len());
+    assert!(wrong.is_empty(), "results differ for {count} of {all} rows: {wrong:?}");
 }
 
 /// One row of each function, where its results change most.

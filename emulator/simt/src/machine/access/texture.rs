@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
     ) -> Result<[u32; 4]> {
         let mut found = [0; 16];
         for (at, length) in pieces(address, bytes) {
-            if self.has_written(place, at, length, lane)? {
+            if self.is_written(place, at, length, lane)? {
                 let (buffer, offset) = self.locate(at, length, lane, "reads")?;
                 let message = format!(
                     "reads through {object} {} at offset {offset} of {}, which the same launch writes: textures and surfaces are \
@@ -160,13 +160,7 @@ impl<'a> Run<'a> {
     }
 
     /// Returns true if the launch has written any of up to 16 aligned bytes.
-    fn has_written(
-        &mut self,
-        place: &Place,
-        address: u64,
-        bytes: u32,
-        lane: usize,
-    ) -> Result<bool> {
+    fn is_written(&mut self, place: &Place, address: u64, bytes: u32, lane: usize) -> Result<bool> {
         let words = bytes.div_ceil(4);
         if let Some(order) = &mut self.order {
             let mut words = address / 4..address / 4 + u64::from(words);

@@ -181,16 +181,10 @@ fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], l
 }
 
 /// Executes `mul.wide` and, with a summand, `mad.wide`.
-pub(crate) fn wide(
-    r: &mut Registers,
-    ty: Type,
-    [d, a, b]: [Slot; 3],
-    summand: Option<Slot>,
-    lanes: u32,
-) {
+pub(crate) fn wide(r: &mut Registers, ty: Type, [d, a, b]: [Slot; 3], c: Option<Slot>, lanes: u32) {
     let (a, b) = (*r.words(a), *r.words(b));
     if ty.bytes() == 2 {
-        let c = summand.map_or([0; 32], |c| *r.words(c));
+        let c = c.map_or([0; 32], |c| *r.words(c));
         if ty == Type::S16 {
             r.set_words(d, lanes, |i| {
                 (i32::from(a[i] as i16) * i32::from(b[i] as i16)).wrapping_add(c[i] as i32) as u32
@@ -200,7 +194,7 @@ pub(crate) fn wide(
         }
         return;
     }
-    let c = summand.map_or([0; 32], |c| *r.longs(c));
+    let c = c.map_or([0; 32], |c| *r.longs(c));
     if ty == Type::S32 {
         r.set_longs(d, lanes, |i| {
             (i64::from(a[i] as i32) * i64::from(b[i] as i32)).wrapping_add(c[i] as i64) as u64

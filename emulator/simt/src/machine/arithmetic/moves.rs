@@ -134,9 +134,8 @@ pub(crate) fn convert_address(
     r: &mut Registers,
     space: Space,
     to: bool,
-    d: Slot,
-    a: Slot,
-    active: u32,
+    [d, a]: [Slot; 2],
+    lanes: u32,
 ) {
     let window = match space {
         Space::Shared => SHARED_WINDOW,
@@ -145,11 +144,8 @@ pub(crate) fn convert_address(
         Space::Global | Space::Constant | Space::Generic => 0,
     };
     let a = *r.longs(a);
-    r.set_longs(
-        d,
-        active,
-        |i| if to { a[i].wrapping_sub(window) } else { a[i].wrapping_add(window) },
-    );
+    let offset = if to { window.wrapping_neg() } else { window };
+    r.set_longs(d, lanes, |i| a[i].wrapping_add(offset));
 }
 
 /// Executes `activemask`.

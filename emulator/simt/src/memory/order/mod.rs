@@ -162,13 +162,9 @@ impl Order {
     }
 
     /// Adds an mbarrier, whose clocks are empty.
-    pub(crate) fn initialize(
-        &mut self,
-        account: &mut Account<'_>,
-        mbarrier: Mbarrier,
-    ) -> Result<()> {
+    pub(crate) fn initialize(&mut self, account: &mut Account<'_>, key: Mbarrier) -> Result<()> {
         account.room_in(&mut self.mbarriers, CLOCKS)?;
-        self.mbarriers.insert(mbarrier, Default::default());
+        self.mbarriers.insert(key, Default::default());
         Ok(())
     }
 

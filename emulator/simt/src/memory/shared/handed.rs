@@ -81,14 +81,8 @@ impl Shared {
     /// Records a synchronising access. Returns the bytes of the host that it takes and that have
     /// not been paid for.
     #[cold]
-    pub(crate) fn synchronise(
-        &mut self,
-        offset: u32,
-        bytes: u32,
-        actor: Actor,
-        hands: Hands,
-    ) -> u64 {
-        let (warps, warp) = (self.mbarriers.warps, usize::from(actor.thread / 32));
+    pub(crate) fn synchronise(&mut self, offset: u32, bytes: u32, now: Actor, hands: Hands) -> u64 {
+        let (warps, warp) = (self.mbarriers.warps, usize::from(now.thread / 32));
         let Handed { left, fenced, seen, paid } = &mut self.handed;
         for word in offset / 4..(offset + bytes).div_ceil(4) {
             match (hands.takes, left.get(&word)) {
@@ -105,13 +99,13 @@ impl Shared {
             if hands.ends {
                 left.remove(&word);
             }
-            let fenced = fenced.get(usize::from(actor.thread)).and_then(Option::as_ref);
+            let fenced = fenced.get(usize::from(now.thread)).and_then(Option::as_ref);
             if hands.leaves == Some(Leaves::Whole) || hands.leaves.is_some() && fenced.is_some() {
                 let clock = left.entry(word).or_insert_with(|| Arc::new(vec![[0; 32]; warps]));
                 let clock = Arc::make_mut(clock);
                 match (hands.leaves, fenced) {
-                    (Some(Leaves::Fenced), Some(fenced)) => fenced.raise(actor, clock),
-                    _ => self.known.publish(actor, clock),
+                    (Some(Leaves::Fenced), Some(fenced)) => fenced.raise(now, clock),
+                    _ => self.known.publish(now, clock),
                 }
             }
         }

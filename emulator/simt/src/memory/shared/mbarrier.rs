@@ -193,15 +193,10 @@ pub(super) fn raise(clock: &mut Clock, other: &Clock) {
 /// reads by several warps may be in order.
 impl Shared {
     #[inline(never)]
-    pub(super) fn read_cells(
-        &mut self,
-        offset: u32,
-        bytes: u32,
-        actor: Actor,
-    ) -> Result<(), Fault> {
+    pub(super) fn read_cells(&mut self, offset: u32, bytes: u32, now: Actor) -> Result<(), Fault> {
         for index in self.range(offset, bytes) {
-            self.cells[index].of(self.generation).may_be_read(actor, &self.known)?;
-            self.note_read(index, actor);
+            self.cells[index].of(self.generation).may_be_read(now, &self.known)?;
+            self.note_read(index, now);
         }
         Ok(())
     }
@@ -244,34 +239,25 @@ impl Shared {
 
     /// Checks an operation on the mbarrier at an aligned offset in bounds. Operations on an
     /// mbarrier do not race with each other, but with its initialisation and its end.
-    fn mbarrier(
-        &mut self,
-        offset: u32,
-        actor: Actor,
-    ) -> Result<(&mut Mbarrier, &mut Known), Fault> {
-        let actor = Actor { sync: true, ..actor };
+    fn mbarrier(&mut self, offset: u32, now: Actor) -> Result<(&mut Mbarrier, &mut Known), Fault> {
+        let now = Actor { sync: true, ..now };
         for index in self.range(offset, 8) {
             let cell: &Cell = self.cells[index].of(self.generation);
             if cell.writer.kind != Kind::Mbarrier {
                 return Err(Fault::NoMbarrier);
             }
-            if cell.writer.conflicts(actor, &self.known) {
-                return Err(cell.writer.race(actor, true));
+            if cell.writer.conflicts(now, &self.known) {
+                return Err(cell.writer.race(now, true));
             }
-            self.note_read(index, actor);
+            self.note_read(index, now);
         }
         let barrier = self.mbarriers.barriers.get_mut(&offset).ok_or(Fault::NoMbarrier)?;
         Ok((barrier, &mut self.known))
     }
 
     /// Executes `mbarrier.init`. Returns true if no mbarrier was ever at this offset.
-    pub(crate) fn initialize(
-        &mut self,
-        offset: u32,
-        count: u32,
-        actor: Actor,
-    ) -> Result<bool, Fault> {
-        self.write_cells(offset, 8, actor, false)?;
+    pub(crate) fn initialize(&mut self, offset: u32, count: u32, by: Actor) -> Result<bool, Fault> {
+        self.write_cells(offset, 8, by, false)?;
         for index in self.range(offset, 8) {
             self.cells[index].writer.kind = Kind::Mbarrier;
         }
@@ -378,13 +364,8 @@ impl Shared {
     }
 
     /// Executes `mbarrier.test_wait`. Returns true if the phase is over.
-    pub(crate) fn is_over(
-        &mut self,
-        offset: u32,
-        phase: Phase,
-        actor: Actor,
-    ) -> Result<bool, Wrong> {
-        let (barrier, known) = self.mbarrier(offset, actor)?;
+    pub(crate) fn is_over(&mut self, offset: u32, phase: Phase, now: Actor) -> Result<bool, Wrong> {
+        let (barrier, known) = self.mbarrier(offset, now)?;
         let over = match phase {
             Phase::Parity(parity @ 0..2) => barrier.phase % 2 != u64::from(parity),
             Phase::State(state) if state >> 20 == barrier.phase => false,
@@ -393,7 +374,7 @@ impl Shared {
         };
         let came = if over { std::mem::take(&mut barrier.came) } else { Vec::new() };
         if over {
-            let (thread, clocks) = (usize::from(actor.thread), &mut known.clocks);
+            let (thread, clocks) = (usize::from(now.thread), &mut known.clocks);
             // Most lanes know the same and share one allocation.
             let neighbour = thread.checked_sub(1).filter(|_| !thread.is_multiple_of(32));
             let shared = neighbour.filter(|&other| {

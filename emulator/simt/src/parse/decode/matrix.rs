@@ -135,15 +135,10 @@ fn is_layout(name: &str) -> bool {
 }
 
 /// Reads a product: the types of the result, the factors and the summand, if they fit together.
-fn product(
-    shape: &str,
-    rest: &[&str],
-    known: &[(&str, &[Element])],
-    warp: bool,
-) -> Option<Product> {
+fn product(name: &str, rest: &[&str], known: &[(&str, &[Element])], warp: bool) -> Option<Product> {
     use Element::{B1, F16, F32, F64, S4, S8, S32, U4, U8};
-    let (_, elements) = known.iter().find(|(name, _)| *name == shape)?;
-    let shape = Shape::of(shape)?;
+    let (_, elements) = known.iter().find(|(known, _)| *known == name)?;
+    let shape = Shape::of(name)?;
     let mut rest = Rest(rest);
     let before = rest.accept(&["satfinite"]) && !warp;
     // Rounding to nearest is the only mode.

@@ -38,12 +38,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-fn load<'s>(
-    body: &mut Body<'_, 's>,
-    access: Access,
-    d: &Operand<'s>,
-    address: &Operand<'s>,
-) -> Decoded {
+fn load<'s>(body: &mut Body<'_, 's>, access: Access, d: &Operand<'s>, at: &Operand<'s>) -> Decoded {
     let Access { space, order, typed, count } = access;
     let atoms = elements(d, count)?;
     let mut d = [0; 4];
@@ -69,13 +64,13 @@ fn load<'s>(
     let ty = if typed.kind == Kind::Bits { unsigned(typed.ty) } else { typed.ty };
     let place = match space {
         Some(space) => Place::At(space),
-        None => param_place(body, address, typed.bytes() * u32::from(count))?,
+        None => param_place(body, at, typed.bytes() * u32::from(count))?,
     };
     let space = match place {
         Place::Kernel(offset) => return Ok(Op::LoadParam { ty, count, wide, d, offset }),
         Place::At(space) => space,
     };
-    Ok(Op::Load { space, order, ty, count, wide, d, address: body.address(address, space)? })
+    Ok(Op::Load { space, order, ty, count, wide, d, address: body.address(at, space)? })
 }
 
 /// The place of a parameter.
@@ -117,18 +112,18 @@ fn param_place<'s>(body: &mut Body<'_, 's>, address: &Operand<'s>, bytes: u32) -
 fn store<'s>(
     body: &mut Body<'_, 's>,
     access: Access,
-    address: &Operand<'s>,
+    at: &Operand<'s>,
     a: &Operand<'s>,
 ) -> Decoded {
     let Access { space, order, typed, count } = access;
     let space = match space {
         Some(space) => space,
-        None => match param_place(body, address, typed.bytes() * u32::from(count))? {
+        None => match param_place(body, at, typed.bytes() * u32::from(count))? {
             Place::At(Space::Local) => Space::Local,
             _ => return Err("a kernel only reads its parameters".into()),
         },
     };
-    let address = body.address(address, space)?;
+    let address = body.address(at, space)?;
     let atoms = elements(a, count)?;
     let atoms = &atoms[..usize::from(count)];
     let mut a = [0; 4];

@@ -66,20 +66,15 @@ fn place_in<'s>(body: &mut Body<'_, 's>, space: Space, operand: &Operand<'s>) ->
 }
 
 /// Decodes `mov.b64 d, {a, b}`: the first element becomes the lowest bits.
-fn pack<'s>(
-    body: &mut Body<'_, 's>,
-    typed: Typed,
-    d: &Operand<'s>,
-    elements: &Elements<'s>,
-) -> Decoded {
-    let part = part_type(typed, elements)?;
+fn pack<'s>(body: &mut Body<'_, 's>, typed: Typed, d: &Operand<'s>, all: &Elements<'s>) -> Decoded {
+    let part = part_type(typed, all)?;
     let d = body.destination(d, typed)?;
     let mut parts = [0; 4];
-    for (slot, atom) in parts.iter_mut().zip(elements.as_slice()) {
+    for (slot, atom) in parts.iter_mut().zip(all.as_slice()) {
         *slot = body.atom(*atom, part)?;
     }
     let [x, y, ..] = parts;
-    Ok(match (part, elements.as_slice().len()) {
+    Ok(match (part, all.as_slice().len()) {
         (_, 4) => Op::Pack16x4 { d, parts },
         (B16, _) => Op::Pack16 { d, parts: [x, y] },
         _ => Op::Pack32 { d, parts: [x, y] },
@@ -89,17 +84,17 @@ fn pack<'s>(
 fn unpack<'s>(
     body: &mut Coder<'_, '_, 's>,
     typed: Typed,
-    elements: &Elements<'s>,
+    all: &Elements<'s>,
     a: &Operand<'s>,
 ) -> Decoded {
-    let part = part_type(typed, elements)?;
+    let part = part_type(typed, all)?;
     let a = body.source(a, typed)?;
     let mut d = [None; 4];
-    for (slot, &atom) in d.iter_mut().zip(elements.as_slice()) {
+    for (slot, &atom) in d.iter_mut().zip(all.as_slice()) {
         *slot = body.optional(&Operand::Atom(atom), part)?;
     }
     let [x, y, ..] = d;
-    Ok(match (part, elements.as_slice().len()) {
+    Ok(match (part, all.as_slice().len()) {
         (_, 4) => Op::Unpack16x4 { d, a },
         (B16, _) => Op::Unpack16 { d: [x, y], a },
         _ => Op::Unpack32 { d: [x, y], a },

@@ -30,14 +30,10 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
                 true => body.destination_or_wider(&Operand::Atom(atom), typed),
                 false => body.source_or_wider(&Operand::Atom(atom), typed),
             })?;
-            let ty = unsigned(typed.ty);
+            let (ty, d, a) = (unsigned(typed.ty), slots, slots);
             Ok(match loads {
-                true => {
-                    Op::SurfaceLoad { geometry, outside, ty, count, wide, d: slots, object, at }
-                }
-                false => {
-                    Op::SurfaceStore { geometry, outside, ty, count, wide, a: slots, object, at }
-                }
+                true => Op::SurfaceLoad { geometry, outside, ty, count, wide, d, object, at },
+                false => Op::SurfaceStore { geometry, outside, ty, count, wide, a, object, at },
             })
         }
         [base @ ("txq" | "suq"), query, "b32"] => {
