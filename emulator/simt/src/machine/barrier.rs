@@ -157,7 +157,7 @@ impl Block {
                     if number == barrier && before < phase)
             };
             self.reduce(kernel, is_over);
-            let first = run.beside.unit((self.number - self.first()) as usize * self.warps.len());
+            let first = run.others.unit((self.number - self.first()) as usize * self.warps.len());
             for (warp, unit) in self.warps.iter_mut().zip(first..) {
                 let (index, mut woken) = (warp.index, None);
                 for path in warp.paths.iter_mut().filter(|path| is_over(path)) {
@@ -190,7 +190,7 @@ impl Block {
         }
         run.tally.barriers += u64::from(opened.count_ones());
         run.progress = true;
-        let first = run.beside.unit((self.number - self.first()) as usize * self.warps.len());
+        let first = run.others.unit((self.number - self.first()) as usize * self.warps.len());
         if let Some(order) = &mut run.order {
             each(opened).for_each(|barrier| order.open(key(first, barrier as u8)));
         }

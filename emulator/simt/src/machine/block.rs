@@ -131,7 +131,7 @@ impl Block {
             first_block: self.first,
             warp: 0,
             warps: warps as u32,
-            unit: run.beside.unit((self.number - self.first) as usize * warps),
+            unit: run.others.unit((self.number - self.first) as usize * warps),
             tags: Tags::new(run.first_tag, run.launch.blocks(), self.number),
             epoch: self.epoch,
             warp_epoch: 0,
@@ -211,7 +211,7 @@ impl Block {
         run.progress = true;
         if let Some(order) = &mut run.order {
             let first = (self.number - self.first) as usize * self.warps.len();
-            let first = run.beside.unit(first);
+            let first = run.others.unit(first);
             let barrier = order.barrier(&mut run.account, first..first + self.warps.len());
             barrier.map_err(|fault| Fault { lanes, ..*fault }.at(kernel, self.index, warp, pc))?;
         }

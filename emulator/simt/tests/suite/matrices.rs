@@ -202,8 +202,8 @@ struct Types {
     how: &'static str,
 }
 
-/// A row of the table: registers of small integers for floats, of which all sums are exact, or of
-/// anything.
+/// Returns a row of the table. Floats are small integers, so that all sums are exact; the registers
+/// of other types hold any bits.
 fn form(shape: &'static Shape, types: Types) -> Form {
     let Types { a, b, c, d, how } = types;
     let [m, k] = shape.extents();

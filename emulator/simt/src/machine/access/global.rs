@@ -8,7 +8,7 @@
 //! it. Tested by `memory.rs`, `transfer.rs` and `launches.rs` in `tests/suite`, and by `blocks.ptx`
 //! and `reports.ptx` in `tests/cases`.
 
-use super::moved::{Asked, Moved, gathered, spread};
+use super::moved::{Moved, Request, gathered, spread};
 use crate::isa::{Order, Vector};
 use crate::machine::state::{Place, Registers, Run};
 use crate::memory::global::{self, Buffer, Contents, Named, PAGE_WORDS, Word, Wrong, page_of};
@@ -21,7 +21,7 @@ impl Run<'_> {
         r: &mut Registers,
         place: &Place,
         shape: Vector,
-        asked: Asked<'_>,
+        asked: Request<'_>,
     ) -> Result<()> {
         let (_, lanes, _) = asked;
         match shape.bytes() {
@@ -37,7 +37,7 @@ impl Run<'_> {
         r: &Registers,
         place: &Place,
         shape: Vector,
-        asked: Asked<'_>,
+        asked: Request<'_>,
     ) -> Result<()> {
         match shape.bytes() {
             16 => self.write_all::<4>(place, shape, asked, &gathered(r, &shape)),
@@ -51,7 +51,7 @@ impl Run<'_> {
         &mut self,
         place: &Place,
         shape: Vector,
-        (addresses, lanes, stride): Asked<'_>,
+        (addresses, lanes, stride): Request<'_>,
     ) -> Result<Moved<W>> {
         let (bytes, mut moved) = (shape.bytes(), [[0; W]; 32]);
         let near = self.near::<W>(shape, addresses, lanes);
@@ -93,7 +93,7 @@ impl Run<'_> {
         &mut self,
         place: &Place,
         shape: Vector,
-        (addresses, lanes, stride): Asked<'_>,
+        (addresses, lanes, stride): Request<'_>,
         moved: &Moved<W>,
     ) -> Result<()> {
         let bytes = shape.bytes();
@@ -399,10 +399,10 @@ impl Run<'_> {
         conflict: Conflict,
     ) -> Result<()> {
         let warps = place.warps as usize;
-        let (launch, unit) = self.beside.warp(conflict.unit);
+        let (launch, unit) = self.others.warp(conflict.unit);
         let (block, warp) = (unit / warps, unit % warps);
         let block = block as u64 + place.first_block;
-        let launch = match launch == self.beside.number {
+        let launch = match launch == self.others.number {
             true => String::new(),
             false => format!(" of launch {launch}"),
         };

@@ -7,7 +7,7 @@ use crate::machine::state::{ALL, Registers};
 use crate::report::{ReportKind, Result, fault, lanes as each};
 
 /// A request of a warp: the addresses, the lanes, and the distance that `stride` returns.
-pub(crate) type Asked<'a> = (&'a [u64; 32], u32, Option<u64>);
+pub(crate) type Request<'a> = (&'a [u64; 32], u32, Option<u64>);
 
 /// Returns every lane's address.
 #[inline(always)]

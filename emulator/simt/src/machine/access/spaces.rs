@@ -1,7 +1,7 @@
 //! Loads and stores: from operands to addresses, and from addresses to the memory that they select.
 
 use super::local::{load_local, no_parameter, store_local};
-use super::moved::{Asked, addresses, aligned, in_spaces};
+use super::moved::{Request, addresses, aligned, in_spaces};
 use crate::isa::{Address, Order, Space, Vector};
 use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch};
 use crate::report::{Accessed, Result, What, lanes as each};
@@ -107,7 +107,7 @@ impl Run<'_> {
         place: &Place,
         bytes: u32,
         space: Space,
-        (addresses, lanes, stride): Asked<'_>,
+        (addresses, lanes, stride): Request<'_>,
         verb: &str,
     ) -> Result<()> {
         // If the addresses are equally far apart, the first one and the distance decide for all.

@@ -20,7 +20,7 @@
 //!
 //! Blocks reuse the memory of earlier blocks without clearing it: each cell has a generation, and a
 //! cell of another generation counts as never accessed. Tested by `cases/races.ptx`,
-//! `cases/barriers.ptx`, `cases/divergence.ptx` and `suite/kept.rs`.
+//! `cases/barriers.ptx`, `cases/divergence.ptx` and `suite/reused.rs`.
 
 mod handed;
 pub(crate) mod mbarrier;
