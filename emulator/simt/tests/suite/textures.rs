@@ -128,12 +128,8 @@ fn coordinates_lie_in_texels() {
                 let found = run(&module, &memory, texture, &at).unwrap();
                 for (x, found) in all.into_iter().zip(found) {
                     let wanted = model(x, texels, mode, normalized).map_or(0, |texel| texel + 1);
-                    assert_eq!(
-                        found,
-                        [wanted, 0, 0, 0],
-                        "{x:e} ({:#x}) of {texels}, {mode:?}, normalized: {normalized}",
-                        x.to_bits()
-                    );
+                    let what = format!("{x:e} of {texels}, {mode:?}, normalized: {normalized}");
+                    assert_eq!(found, [wanted, 0, 0, 0], "{what} ({:#x})", x.to_bits());
                 }
                 memory.free(texture).unwrap();
             }
@@ -265,34 +261,25 @@ fn elements_have_their_values() {
                                 .get((x.min(width) * channels + channel) as usize)
                                 .filter(|_| channel < channels && x < width);
                             let Some(&value) = value else {
-                                assert_eq!(
-                                    found, 0,
-                                    "{element:?} x {channels}, texel {x}, channel {channel}"
-                                );
+                                assert_eq!(found, 0, "{element:?} x {channels}, {x}, {channel}");
                                 continue;
                             };
                             let signed = match bytes {
                                 1 => i32::from(value as u8 as i8),
                                 _ => i32::from(value as u16 as i16),
                             };
+                            let part = |value: f64, most: f64| ((value / most) as f32).to_bits();
                             let wanted = match (element, normalized) {
                                 (U8 | U16, false) => value,
                                 (S8 | S16, false) => signed as u32,
-                                (U8, true) => ((f64::from(value) / 255.0) as f32).to_bits(),
-                                (U16, true) => ((f64::from(value) / 65535.0) as f32).to_bits(),
-                                (S8, true) => {
-                                    ((f64::from(signed.max(-127)) / 127.0) as f32).to_bits()
-                                }
-                                (S16, true) => {
-                                    ((f64::from(signed.max(-32767)) / 32767.0) as f32).to_bits()
-                                }
+                                (U8, true) => part(value.into(), 255.0),
+                                (U16, true) => part(value.into(), 65535.0),
+                                (S8, true) => part(signed.max(-127).into(), 127.0),
+                                (S16, true) => part(signed.max(-32767).into(), 32767.0),
                                 (F16, _) => half(value as u16),
                                 _ => value,
                             };
-                            assert_eq!(
-                                found, wanted,
-                                "{element:?} {value:#x}, normalized: {normalized}"
-                            );
+                            assert_eq!(found, wanted, "{element:?} {value:#x} {normalized}");
                         }
                     }
                 }
