@@ -10,14 +10,16 @@ use crate::parse::source::types::{self, B32, F32, S32, Typed, U64, unsigned};
 pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         ["tex", geometry, "v4", ty, at @ ("f32" | "s32")] if at == "f32" || geometry == "1d" => {
+            let fetched = fetched(geometry, ty)?;
             let [d, place] = body.exactly()?;
-            fetch(body, fetched(geometry, ty)?, at == "s32", d, place)
+            fetch(body, fetched, at == "s32", d, place)
         }
         // A texture has one level, so its number does not matter.
         ["tex", "level", geometry, "v4", ty, "f32"] => {
+            let fetched = fetched(geometry, ty)?;
             let [d, at, level] = body.exactly()?;
             body.source(level, F32)?;
-            fetch(body, fetched(geometry, ty)?, false, d, at)
+            fetch(body, fetched, false, d, at)
         }
         [base @ ("suld" | "sust"), "b", ref rest @ ..] => {
             let Access { geometry, count, typed, outside } =
