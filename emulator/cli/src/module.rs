@@ -1,4 +1,4 @@
-//! From a file to a module and one of its kernels.
+//! Reads a file as a module, and finds one of its kernels.
 
 use std::fs;
 use std::path::Path;

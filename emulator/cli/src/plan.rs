@@ -71,7 +71,7 @@ impl Plan {
         for text in texts {
             let wrong = |why| format!("the buffer `{text}`: {why}");
             let name = format!("buffer{}", self.buffers.len());
-            self.new_buffer(text.trim(), &name, 0).map_err(wrong)?.ok_or_else(|| {
+            self.create(text.trim(), &name, 0).map_err(wrong)?.ok_or_else(|| {
                 wrong("it does not describe a buffer, as `x:f32[1024]=random` does".to_owned())
             })?;
         }
@@ -112,7 +112,7 @@ impl Plan {
         })
     }
 
-    /// Reads one value. A buffer without a name of its own is called `name`.
+    /// Reads one value. A buffer that the text does not name is called `name`.
     fn piece(&mut self, text: &str, name: &str, depth: usize) -> Result<Piece, String> {
         if depth > DEEPEST {
             return Err(format!("there are more than {DEEPEST} braces in each other"));
@@ -137,11 +137,11 @@ impl Plan {
             whole.pad(whole.align);
             return Ok(whole);
         }
-        if let Some(address) = self.new_buffer(text, name, depth)? {
+        if let Some(address) = self.create(text, name, depth)? {
             return Ok(address);
         }
         let (typed, fill) = text.split_once('=').ok_or(
-            "it is none of `u32=7`, `f32[1024]=random`, `&name`, `{…; …}`, `bytes=…` and `null`",
+            "it is not one of `u32=7`, `f32[1024]=random`, `&name`, `{…; …}`, `bytes=…` and `null`",
         )?;
         let (ty, count) = array(typed.trim(), '(', ')')?;
         let bytes = fill::bytes(fill.trim(), ty, count, self.buffers.len() as u64)?;
@@ -150,12 +150,7 @@ impl Plan {
 
     /// Makes the buffer that the text describes, and returns its address or the handle of the
     /// texture over it; `None` if the text describes something else.
-    fn new_buffer(
-        &mut self,
-        text: &str,
-        name: &str,
-        depth: usize,
-    ) -> Result<Option<Piece>, String> {
+    fn create(&mut self, text: &str, name: &str, depth: usize) -> Result<Option<Piece>, String> {
         let (own, rest) = named(text);
         let mut buffer = if let Some(held) = rest.strip_prefix('*') {
             let held = held.trim();

@@ -1,6 +1,6 @@
 //! The command as a shell sees it: what it prints, what it writes, and how it ends.
 //!
-//! Each test runs the program in a folder of its own, which contains `kernels.ptx`. A launch that
+//! Each test runs the program in a separate folder, which contains `kernels.ptx`. A launch that
 //! one line of output describes is a line of `suite/cases.txt`: options, the syntax of arguments,
 //! fills, numbers and textures, their errors, and results. The tests here are the others: files,
 //! commands without a launch, and output that takes more than one line to describe.

@@ -3,6 +3,7 @@
 //! The attacks compile a library as bait, put it into a place where a search could find it, and run
 //! this program again to search there. The bait creates a file when it is loaded, so the test knows
 //! whether its code ran. The rules for files and folders have their unit tests in `src/trust.rs`.
+//! Tests that need NVRTC are ignored unless they are asked for.
 
 mod compiling {
     //! Errors of NVRTC contain its own message, and a file that is not NVRTC is refused.

@@ -1,14 +1,13 @@
-//! How long the emulator takes, and how much memory:
-//! `cargo run --release -p simt --example speed -- rows`. The peak is that of the process (Linux),
-//! so that a case is measured by itself; most of what it prints is the same in every run, and the
-//! counters tell whether it was the same work.
+//! Measures the time and the memory that the emulator takes for a kernel:
+//! `cargo run --release -p simt --example speed -- rows`. The peak of memory is the peak of the
+//! process (Linux), so a run measures one case. Equal counters of two runs mean equal work.
 
 use std::time::Instant;
 
 use simt::{Launch, Memory, Module};
 
 const PTX: &str = include_str!("../tests/data/steps-12.0.ptx");
-/// Elements of the sequence, unless the second argument says another number.
+/// The default number of elements of the sequence, without a second argument.
 const LEN: usize = 2_096_000;
 /// Elements of a row.
 const ROW: usize = 1 << 10;

@@ -216,9 +216,13 @@ pub fn word_name(word: usize) -> String {
         FD..RS => format!("%fd{}, half {}", (of_thread - FD) / 2, (of_thread - FD) % 2),
         RS..P => format!("%rs{}", of_thread - RS),
         P..GLOBAL => format!("%p{}", of_thread - P),
-        GLOBAL..SHARED => format!("byte {} of its own in global memory", 4 * (of_thread - GLOBAL)),
-        SHARED..LOCAL => format!("byte {} of its own in shared memory", 4 * (of_thread - SHARED)),
-        LOCAL.. => format!("byte {} of its own in local memory", 4 * (of_thread - LOCAL)),
+        GLOBAL..SHARED => {
+            format!("byte {} of the thread in global memory", 4 * (of_thread - GLOBAL))
+        }
+        SHARED..LOCAL => {
+            format!("byte {} of the thread in shared memory", 4 * (of_thread - SHARED))
+        }
+        LOCAL.. => format!("byte {} of the thread in local memory", 4 * (of_thread - LOCAL)),
         _ => format!("%r{}", of_thread - R),
     };
     format!("{what} of thread {} of block {}", thread % THREADS, thread / THREADS)

@@ -152,7 +152,7 @@ computing {
         Class::Integer; moves::unpack_long(&d, a, 16);
     /// `cvta.SPACE` to generic addresses, or `cvta.to.SPACE` back (`to`). 64-bit slots.
     ConvertAddress "cvta" { space: Space, to: bool; a: Slot = Long; d: Slot = Long }
-        Class::Integer; moves::convert_address(space, to, d, a);
+        Class::Integer; moves::convert_address(space, to, [d, a]);
     /// `activemask`.
     ActiveMask "activemask" { ; ; d: Slot } Class::Integer; moves::active_mask(d);
     /// The factors of the product of matrices that follows, with `counts` registers in use: a part
@@ -260,13 +260,17 @@ fetching {
         geometry: Geometry, outside: Outside, ty: Type, count: u8, wide: bool;
         object: Slot = Long, at: [Slot; 3] = place(geometry); d: [Slot; 4] = many(wide, count) }
         Class::Texture, Some(Access::SurfaceLoad);
-        surface_load(&Surface { geometry, outside, ty, count, wide, slots: d, object, at });
+        surface_load(&Surface {
+            geometry, outside, shape: Vector::plain(ty, count, wide, d), object, at
+        });
     /// `sust.b`.
     SurfaceStore "sust" {
         geometry: Geometry, outside: Outside, ty: Type, count: u8, wide: bool;
         object: Slot = Long, at: [Slot; 3] = place(geometry), a: [Slot; 4] = many(wide, count); }
         Class::Texture, Some(Access::SurfaceStore);
-        surface_store(&Surface { geometry, outside, ty, count, wide, slots: a, object, at });
+        surface_store(&Surface {
+            geometry, outside, shape: Vector::plain(ty, count, wide, a), object, at
+        });
     /// `txq`, or `suq` for surfaces.
     ObjectQuery "txq" "suq" { query: Query, surface: bool; object: Slot = Long; d: Slot }
         Class::Integer; query((query, surface), d, object);
@@ -382,7 +386,7 @@ macro_rules! define {
 
             /// Calls `visit` for every operand: first those read, then those written.
             #[expect(unused_variables, reason = "of a row, the banks need few attributes")]
-            fn each_slot(&mut self, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
+            fn each_slot(&mut self, visit: &mut Visit<'_>) {
                 use Bank::{Long, Predicate};
                 match self { $($(Op::$name { $($attribute,)* $($read,)* $($write,)* } => {
                     $($read.each(bank!($($read_bank)?), Role::Reads, visit);)*
@@ -391,11 +395,11 @@ macro_rules! define {
             }
         }
 
-        /// The emulator's instructions with the PTX opcodes that become each, up to their first
-        /// dots. Tests of all instructions use it.
+        /// The emulator's instructions: the section of the table, the name, and the PTX opcodes
+        /// that become the instruction, up to their first dots. Tests use it.
         #[doc(hidden)]
-        pub fn instructions() -> &'static [(&'static str, &'static [&'static str])] {
-            &[$($((stringify!($name), &[$($opcode),+]),)*)*]
+        pub fn instructions() -> &'static [(&'static str, &'static str, &'static [&'static str])] {
+            &[$($((stringify!($section), stringify!($name), &[$($opcode),+]),)*)*]
         }
     };
 }
@@ -412,6 +416,17 @@ macro_rules! bank {
 instruction_table!(define);
 
 impl Op {
+    /// Returns a comparison that is false if an operand is NaN, and has one result.
+    pub(crate) fn set_predicate(
+        compare: Compare,
+        ty: Type,
+        d: Slot,
+        combine: Option<(Logic, Guard)>,
+        [a, b]: [Slot; 2],
+    ) -> Op {
+        Op::SetPredicate { compare, or_unordered: false, ty, a, b, combine, d, complement: None }
+    }
+
     /// Returns true if the instruction works on registers alone.
     pub(crate) fn is_computing(&self) -> bool {
         self.section() == "computing"
@@ -445,6 +460,9 @@ pub(crate) enum Role {
     Writes,
 }
 
+/// The caller of a visitor, which gets each operand with its use and its bank.
+type Visit<'v> = dyn FnMut(Role, Bank, &mut Slot) + 'v;
+
 /// A bank, and the number of slots of an operand that are in use.
 struct Slots(Bank, usize);
 
@@ -456,23 +474,13 @@ impl From<Bank> for Slots {
 
 /// A type of operand.
 trait Operand {
-    fn each(
-        &mut self,
-        slots: impl Into<Slots>,
-        role: Role,
-        visit: &mut impl FnMut(Role, Bank, &mut Slot),
-    );
+    fn each(&mut self, slots: impl Into<Slots>, role: Role, visit: &mut Visit<'_>);
 }
 
 /// Operands with at most one slot, in the bank of the row or of their type.
 macro_rules! operands {
     ($($type:ty: |$operand:ident, $bank:ident| $slot:expr;)*) => { $(impl Operand for $type {
-        fn each(
-            &mut self,
-            slots: impl Into<Slots>,
-            role: Role,
-            visit: &mut impl FnMut(Role, Bank, &mut Slot),
-        ) {
+        fn each(&mut self, slots: impl Into<Slots>, role: Role, visit: &mut Visit<'_>) {
             let ($operand, Slots($bank, _)) = (self, slots.into());
             if let Some((bank, slot)) = $slot {
                 visit(role, bank, slot);
@@ -499,12 +507,7 @@ operands! {
 }
 
 impl<T: Operand, const N: usize> Operand for [T; N] {
-    fn each(
-        &mut self,
-        slots: impl Into<Slots>,
-        role: Role,
-        visit: &mut impl FnMut(Role, Bank, &mut Slot),
-    ) {
+    fn each(&mut self, slots: impl Into<Slots>, role: Role, visit: &mut Visit<'_>) {
         let Slots(bank, count) = slots.into();
         self.iter_mut().take(count).for_each(|slot| slot.each(bank, role, visit));
     }
@@ -584,7 +587,7 @@ pub(crate) fn held(fragment: Fragment) -> usize {
 
 impl Instruction {
     /// Calls `visit` for every slot that the instruction names, the guard's slot first.
-    pub(crate) fn each_slot(&mut self, visit: &mut impl FnMut(Role, Bank, &mut Slot)) {
+    pub(crate) fn each_slot(&mut self, visit: &mut Visit<'_>) {
         if let Some(guard) = &mut self.guard {
             visit(Role::Reads, Bank::Predicate, &mut guard.predicate);
         }

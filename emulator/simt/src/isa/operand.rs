@@ -214,7 +214,7 @@ pub(crate) struct Vector {
 }
 
 impl Vector {
-    /// Returns a load of parameters, which has no order.
+    /// Returns a load of parameters, or another access without an order if it gets another space.
     pub(crate) fn plain(ty: Type, count: u8, wide: bool, slots: [Slot; 4]) -> Vector {
         Vector { space: Space::Parameter, order: Order::Weak, ty, count, wide, slots }
     }

@@ -62,7 +62,7 @@ pub(crate) struct Call {
     /// The bytes of the caller's frame. The callee's frame follows it.
     pub(crate) frame_bytes: u32,
     /// The caller's registers, if it may be called again before this call returns.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) saved: Option<Saved>,
     /// The instruction after the call.
     pub(crate) back: u32,
 }
@@ -114,7 +114,7 @@ pub(crate) struct Passed {
 
 /// The range of slots in each of the three banks that belongs to a function.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kept {
+pub(crate) struct Saved {
     pub(crate) begins: [Slot; 3],
     pub(crate) ends: [Slot; 3],
 }
@@ -386,6 +386,15 @@ pub(crate) struct Reference {
 }
 
 impl Call {
+    /// Returns a call before it is linked.
+    pub(crate) fn new(
+        callee: Callee,
+        arguments: Vec<Passed>,
+        returns: Vec<Option<Passed>>,
+    ) -> Call {
+        Call { callee, arguments, returns, frame: None, frame_bytes: 0, saved: None, back: 0 }
+    }
+
     /// Returns a mismatch with what a function takes, as the rest of a sentence.
     pub(crate) fn mismatch(&self, params: &[Passed], returns: &[Passed]) -> Option<String> {
         let (given, takes) = (self.arguments.len(), params.len());

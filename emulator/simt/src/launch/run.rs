@@ -5,7 +5,7 @@
 //! wait for each other run in short turns on one core, so that none waits forever and the order of
 //! their accesses is known. When no block has made progress for some thousand rounds, the launch
 //! reports that. Launches that run side by side are co-scheduled in the same way. Tested by
-//! `launches.rs`, `memory.rs`, `beside.rs` and `grid_barrier.rs` in `tests/suite`, and by
+//! `launches.rs`, `memory.rs`, `side_by_side.rs` and `grid_barrier.rs` in `tests/suite`, and by
 //! `blocks.ptx` in `tests/cases`.
 
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::ptr;
 
 use super::prepared::Prepared;
 use crate::machine::block::Block;
-use crate::machine::state::{Beside, IDLE_ROUNDS, Launch, Run};
+use crate::machine::state::{CoScheduled, IDLE_ROUNDS, Launch, Run};
 use crate::memory::global::variables;
 use crate::memory::order::Order as Ordering;
 use crate::report::{
@@ -46,7 +46,7 @@ impl Prepared<'_> {
     ///
     /// Returns the report of the first mistake of a block; the blocks after it do not run.
     pub fn run(&self, blocks: Range<u64>) -> Result<Counters, Report> {
-        self.one_by_one(blocks, None)
+        self.in_order(blocks, None)
     }
 
     /// Runs a range of the grid's blocks, one after the other, and records the values of the lanes
@@ -56,7 +56,7 @@ impl Prepared<'_> {
     ///
     /// Returns the report of the first mistake of a block; the blocks after it do not run.
     pub fn run_traced(&self, blocks: Range<u64>, trace: &mut Trace) -> Result<Counters, Report> {
-        self.one_by_one(blocks, Some(trace))
+        self.in_order(blocks, Some(trace))
     }
 
     /// Runs a range of the grid's blocks together, in turns on this core: for kernels whose blocks
@@ -160,8 +160,8 @@ impl Prepared<'_> {
         let mut order = None;
         let mut sides = Vec::with_capacity(count);
         for (number, prepared) in launches.iter().enumerate() {
-            let beside = Beside { number, count, warps: warps as usize };
-            let begun = prepared.begin_beside(beside, all as usize, &mut order);
+            let others = CoScheduled { number, count, warps: warps as usize };
+            let begun = prepared.begin_with(others, all as usize, &mut order);
             sides.push(begun.map_err(|report| of_launch(number, report))?);
         }
         let mut idle = 0;
@@ -189,16 +189,16 @@ impl Prepared<'_> {
     }
 
     /// Begins all blocks of one of several launches. The first launch makes the order of accesses.
-    fn begin_beside(
+    fn begin_with(
         &self,
-        beside: Beside,
+        others: CoScheduled,
         warps: usize,
         order: &mut Option<Ordering>,
     ) -> Result<(Run<'_>, Vec<Block>), Report> {
         let blocks = 0..self.launch.blocks();
         let each = Block::bytes(&self.launch, self.grain).saturating_add(bytes_of::<Block>(1));
         let mut run = self.start(each.saturating_mul(blocks.end), None, 0)?;
-        run.beside = beside;
+        run.others = others;
         run.workspace = self.workspace_address();
         let begun = self.begin(&mut run, &blocks, warps, order);
         let all = begun.map_err(|fault| self.before(0, *fault))?;
@@ -246,11 +246,7 @@ impl Prepared<'_> {
         Ok(all)
     }
 
-    fn one_by_one(
-        &self,
-        blocks: Range<u64>,
-        trace: Option<&mut Trace>,
-    ) -> Result<Counters, Report> {
+    fn in_order(&self, blocks: Range<u64>, trace: Option<&mut Trace>) -> Result<Counters, Report> {
         self.inside(&blocks)?;
         let each = Block::bytes(&self.launch, self.grain);
         let mut run = self.start(each, trace, blocks.start)?;
@@ -321,7 +317,7 @@ impl Prepared<'_> {
             trace,
             order: None,
             progress: false,
-            beside: Beside::ALONE,
+            others: CoScheduled::ALONE,
         })
     }
 }

@@ -11,7 +11,7 @@ use super::block::Block;
 use super::state::{ALL, Lanes, Next, Path, Place, Registers, Run, Scratch, Waiting, actor};
 use super::warp::Warp;
 use crate::isa::{BarrierId, Kernel, Op, Order, Reduction, Slot};
-use crate::memory::shared::{Coming, WrongComing, named_bytes};
+use crate::memory::shared::named::{Coming, WrongComing, named_bytes};
 use crate::report::{
     Count, Fault, Lanes as Named, Report, ReportKind, Result, What, fault, lanes as each, uncounted,
 };
@@ -157,7 +157,7 @@ impl Block {
                     if number == barrier && before < phase)
             };
             self.reduce(kernel, is_over);
-            let first = run.beside.unit((self.number - self.first()) as usize * self.warps.len());
+            let first = run.others.unit((self.number - self.first()) as usize * self.warps.len());
             for (warp, unit) in self.warps.iter_mut().zip(first..) {
                 let (index, mut woken) = (warp.index, None);
                 for path in warp.paths.iter_mut().filter(|path| is_over(path)) {
@@ -190,7 +190,7 @@ impl Block {
         }
         run.tally.barriers += u64::from(opened.count_ones());
         run.progress = true;
-        let first = run.beside.unit((self.number - self.first()) as usize * self.warps.len());
+        let first = run.others.unit((self.number - self.first()) as usize * self.warps.len());
         if let Some(order) = &mut run.order {
             each(opened).for_each(|barrier| order.open(key(first, barrier as u8)));
         }
@@ -228,7 +228,7 @@ impl Block {
     }
 
     /// Returns the mistake if threads wait at a barrier for threads that will not come.
-    pub(crate) fn part_in_vain(&self, kernel: &Kernel) -> Option<Box<Report>> {
+    pub(crate) fn incomplete_part(&self, kernel: &Kernel) -> Option<Box<Report>> {
         let number = |path: &Path| match path.waiting {
             Some(Waiting::Part { barrier, .. }) => Some(barrier),
             _ => None,

@@ -28,9 +28,9 @@ pub(crate) struct Block {
     pub(crate) shared_bytes: u32,
     epoch: u32,
     /// True while the warps have done nothing in this round but spin on mbarriers.
-    pub(crate) in_vain: bool,
+    pub(crate) only_spins: bool,
     /// The number of rounds in a row in which the warps did nothing but spin on mbarriers.
-    vain_rounds: u32,
+    spinning_rounds: u32,
 }
 
 impl Block {
@@ -67,7 +67,8 @@ impl Block {
         let reserved = launch.reserved_shared();
         self.shared.give(reserved.start as u32..reserved.end as u32);
         // The reserved bytes count as written in epoch 0, so the threads start in epoch 1.
-        (self.epoch, self.in_vain, self.vain_rounds) = (u32::from(!reserved.is_empty()), true, 0);
+        (self.epoch, self.only_spins, self.spinning_rounds) =
+            (u32::from(!reserved.is_empty()), true, 0);
         reserve(&mut self.warps, warps as usize, "warps")?;
         self.warps.resize_with(warps as usize, Warp::default);
         for (warp, index) in self.warps.iter_mut().zip(0..) {
@@ -113,7 +114,7 @@ impl Block {
             if warp.is_ready() {
                 let shared = (&mut self.shared, self.shared_bytes);
                 warp.advance(run, place, self.index, shared, quantum)?;
-                self.in_vain &= warp.vain.is_some();
+                self.only_spins &= warp.spin.is_some();
             }
             place.warp += 1;
             place.unit += 1;
@@ -130,7 +131,7 @@ impl Block {
             first_block: self.first,
             warp: 0,
             warps: warps as u32,
-            unit: run.beside.unit((self.number - self.first) as usize * warps),
+            unit: run.others.unit((self.number - self.first) as usize * warps),
             tags: Tags::new(run.first_tag, run.launch.blocks(), self.number),
             epoch: self.epoch,
             warp_epoch: 0,
@@ -152,11 +153,11 @@ impl Block {
     /// Returns whether all have left.
     pub(crate) fn end_turn(&mut self, run: &mut Run<'_>) -> Result<bool, Box<Report>> {
         self.wake(run)?;
-        let in_vain = mem::replace(&mut self.in_vain, true) && !run.progress;
-        self.vain_rounds = if in_vain { self.vain_rounds + 1 } else { 0 };
+        let only_spins = mem::replace(&mut self.only_spins, true) && !run.progress;
+        self.spinning_rounds = if only_spins { self.spinning_rounds + 1 } else { 0 };
         if self.warps.iter().any(Warp::is_ready) {
-            return if self.vain_rounds > IDLE_ROUNDS {
-                self.waits_in_vain(run)
+            return if self.spinning_rounds > IDLE_ROUNDS {
+                self.stuck_spinning(run)
             } else {
                 Ok(false)
             };
@@ -175,7 +176,7 @@ impl Block {
     /// other barriers, and each warp may reach them at a different place.
     fn release(&mut self, run: &mut Run<'_>) -> Result<(), Box<Report>> {
         let kernel = run.launch.kernel;
-        if let Some(report) = self.part_in_vain(kernel) {
+        if let Some(report) = self.incomplete_part(kernel) {
             return Err(report);
         }
         let mut waiting =
@@ -196,7 +197,7 @@ impl Block {
             );
             return Err(self.at_barrier(kernel, warp, first, message));
         }
-        if let Some(report) = self.without_those_that_left(kernel, warp, first) {
+        if let Some(report) = self.missing_threads(kernel, warp, first) {
             return Err(report);
         }
         self.reduce(kernel, |_| true);
@@ -210,7 +211,7 @@ impl Block {
         run.progress = true;
         if let Some(order) = &mut run.order {
             let first = (self.number - self.first) as usize * self.warps.len();
-            let first = run.beside.unit(first);
+            let first = run.others.unit(first);
             let barrier = order.barrier(&mut run.account, first..first + self.warps.len());
             barrier.map_err(|fault| Fault { lanes, ..*fault }.at(kernel, self.index, warp, pc))?;
         }
@@ -223,12 +224,7 @@ impl Block {
     /// So a whole warp may leave, but it may not go around the barrier to the code behind it. A GPU
     /// since Volta also lets single lanes of a warp leave. PTX forbids that for `bar.sync`, which
     /// is `barrier.sync.aligned`.
-    fn without_those_that_left(
-        &self,
-        kernel: &Kernel,
-        warp: u32,
-        first: Path,
-    ) -> Option<Box<Report>> {
+    fn missing_threads(&self, kernel: &Kernel, warp: u32, first: Path) -> Option<Box<Report>> {
         let mut left = self.warps.iter().filter_map(|warp| Some((warp, warp.left?))).peekable();
         let any = left.peek().copied()?;
         let part = left.find(|(warp, _)| warp.alive != 0);
@@ -279,22 +275,22 @@ impl Block {
 
     /// Reports that every warp that could go on spins on an mbarrier at which no thread arrives.
     #[cold]
-    fn waits_in_vain(&self, run: &Run<'_>) -> Result<bool, Box<Report>> {
+    fn stuck_spinning(&self, run: &Run<'_>) -> Result<bool, Box<Report>> {
         let kernel = run.launch.kernel;
-        let mut waiting = self.warps.iter().filter_map(|warp| Some((warp.index, warp.vain?)));
-        let Some((index, vain)) = waiting.next() else { return Ok(false) };
+        let mut waiting = self.warps.iter().filter_map(|warp| Some((warp.index, warp.spin?)));
+        let Some((index, spin)) = waiting.next() else { return Ok(false) };
         let (phase, come, expected) = self
             .shared
-            .mbarrier_at(vain.offset)
+            .mbarrier_at(spin.offset)
             .map_or((0, 0, 0), |of| (of.phase, of.expected - of.pending, of.expected));
         let mut message = format!(
-            "waits in vain for the mbarrier at offset {} of shared memory: it is in phase {phase}, of parity {}, with {come} of \
+            "spins on the mbarrier at offset {} of shared memory: it is in phase {phase}, of parity {}, with {come} of \
              {}, and no thread of the block does anything but wait",
-            vain.offset,
+            spin.offset,
             phase % 2,
             Count(expected, "arrival"),
         );
-        let bytes = self.shared.mbarrier_at(vain.offset).map_or(0, |of| of.bytes);
+        let bytes = self.shared.mbarrier_at(spin.offset).map_or(0, |of| of.bytes);
         if bytes != 0 {
             let does = if bytes > 0 {
                 "are expected and have not come"
@@ -304,12 +300,12 @@ impl Block {
             message += &format!("; {} of bulk copies {does}", Count(bytes.unsigned_abs(), "byte"));
         }
         const MOST_NAMED: usize = 4;
-        for (i, (index, vain)) in waiting.by_ref().take(MOST_NAMED).enumerate() {
+        for (i, (index, spin)) in waiting.by_ref().take(MOST_NAMED).enumerate() {
             message += &format!(
-                "{} warp {index} for that at offset {} at {}",
+                "{} warp {index} on that at offset {} at {}",
                 if i == 0 { ":" } else { "," },
-                vain.offset,
-                kernel.place_of(vain.pc as usize)
+                spin.offset,
+                kernel.place_of(spin.pc as usize)
             );
         }
         match waiting.count() {
@@ -330,8 +326,8 @@ impl Block {
         if left > 0 {
             message += &format!("; {} left the kernel", Count(left as u32, "warp"));
         }
-        let fault = Fault { kind: ReportKind::NoProgress, lanes: vain.lanes, message };
-        Err(fault.at(kernel, self.index, index, vain.pc))
+        let fault = Fault { kind: ReportKind::NoProgress, lanes: spin.lanes, message };
+        Err(fault.at(kernel, self.index, index, spin.pc))
     }
 
     fn at_barrier(&self, kernel: &Kernel, warp: u32, path: Path, message: String) -> Box<Report> {

@@ -5,7 +5,7 @@
 //! caller's frame ends. A return copies the results back.
 
 use super::state::{Lanes, Next, Place, Registers, Run, Scratch};
-use crate::isa::{Call, Callee, Function, Kept, Passed, Slot};
+use crate::isa::{Call, Callee, Function, Passed, Saved, Slot};
 use crate::report::{ReportKind, Result, bytes_of, fault, lanes as each};
 
 /// The most bytes of local memory that the frames of a thread take, and the most bytes of registers
@@ -71,8 +71,8 @@ impl Run<'_> {
         let words = end.div_ceil(4) as usize * 32;
         if scratch.local.len() < words {
             if scratch.local.capacity() < words {
-                let room = words.max(scratch.local.capacity().saturating_mul(2));
-                self.account.room_for(scratch.local, room, "the local memory of functions")?;
+                let count = words.max(scratch.local.capacity().saturating_mul(2));
+                self.account.room_for(scratch.local, count, "the local memory of functions")?;
             }
             scratch.local.resize(words, 0);
         }
@@ -85,16 +85,16 @@ impl Run<'_> {
                 copy(scratch.local, lane, (callers[lane], *from), (frames[lane], *to));
             }
             let stack = &mut scratch.stack.lanes[lane];
-            let kept = call.kept.map_or(0, Kept::words);
-            if bytes_of::<u32>((stack.len() + kept + 1) as u64) > MOST_BYTES {
+            let words = call.saved.map_or(0, Saved::words);
+            if bytes_of::<u32>((stack.len() + words + 1) as u64) > MOST_BYTES {
                 return too_deep(function, lanes);
             }
-            if stack.len() + kept + 1 > stack.capacity() {
-                let room = (stack.len() + kept + 1).max(stack.capacity().saturating_mul(2));
-                self.account.room_for(stack, room, "calls")?;
+            if stack.len() + words + 1 > stack.capacity() {
+                let count = (stack.len() + words + 1).max(stack.capacity().saturating_mul(2));
+                self.account.room_for(stack, count, "calls")?;
             }
-            if let Some(kept) = call.kept {
-                kept.keep(r, lane, stack);
+            if let Some(saved) = call.saved {
+                saved.save(r, lane, stack);
             }
             stack.push(site);
         }
@@ -125,8 +125,8 @@ impl Run<'_> {
             };
             let call = &kernel.calls[site as usize];
             let caller = frames[lane].wrapping_sub(call.frame_bytes.into());
-            if let Some(kept) = call.kept {
-                kept.restore(r, lane, stack);
+            if let Some(saved) = call.saved {
+                saved.restore(r, lane, stack);
             }
             for (from, to) in function.returns.iter().zip(&call.returns) {
                 if let Some(to) = to {
@@ -194,7 +194,7 @@ fn copy(local: &mut [u32], lane: usize, from: (u64, Passed), to: (u64, Passed)) 
     }
 }
 
-impl Kept {
+impl Saved {
     fn counts(self) -> [usize; 3] {
         std::array::from_fn(|i| usize::from(self.ends[i] - self.begins[i]))
     }
@@ -205,7 +205,7 @@ impl Kept {
         words + 2 * longs + predicates
     }
 
-    fn keep(self, r: &Registers, lane: usize, stack: &mut Vec<u32>) {
+    fn save(self, r: &Registers, lane: usize, stack: &mut Vec<u32>) {
         let slots = |bank: usize| self.begins[bank]..self.ends[bank];
         stack.extend(slots(0).map(|slot| r.words(slot)[lane]));
         for slot in slots(1) {

@@ -8,27 +8,19 @@
 //! `tests/suite`, and by `barriers.ptx`, `divergence.ptx` and `races.ptx` in `tests/cases`.
 
 use super::arithmetic::integer;
-use super::state::{
-    ALL, BITS, Lanes as At, Longs, Next, Place, Registers, Run, Scratch, Suspect, Words,
-};
+use super::state::{ALL, BITS, Lanes as At, Next, Place, Registers, Run, Scratch, Suspect, Words};
 use crate::isa::{Binary, Guard, Shuffle, Slot, Type, Vote};
 use crate::report::{Lanes, ReportKind, Result, What, fault, lanes as each, uncounted};
-
-/// The state of the lanes that a warp-wide instruction names.
-pub(crate) enum Gathered {
-    Yes,
-    /// Some lanes are elsewhere, and may still come.
-    NotYet,
-}
 
 /// Checks the masks of a warp-wide instruction. The `active` lanes execute it. The lanes of `path`
 /// are at this instruction, and those that are not active skip it. The lanes of `alive` have not
 /// left the kernel. A mask may name lanes that have left or that the block does not have: they
-/// count as present, as on a GPU since Volta.
-pub(crate) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Result<Gathered> {
+/// count as present, as on a GPU since Volta. Returns true if all lanes that the masks name execute
+/// the instruction now, and false if some of them may still come.
+pub(crate) fn gathered(masks: &Words, At { active, path, alive, .. }: At) -> Result<bool> {
     // The common case: one mask, and all of its lanes are here.
     if active == ALL && masks.iter().all(|mask| *mask == ALL) {
-        return Ok(Gathered::Yes);
+        return Ok(true);
     }
     let mut together = true;
     for lane in each(active) {
@@ -52,13 +44,7 @@ pub(crate) fn gather(masks: &Words, active: u32, path: u32, alive: u32) -> Resul
         }
         together &= mask & alive & !active == 0;
     }
-    Ok(if together { Gathered::Yes } else { Gathered::NotYet })
-}
-
-/// Returns whether all lanes that the masks name execute the instruction now.
-pub(crate) fn gathered(masks: &Words, at: At) -> Result<bool> {
-    let gathered = gather(masks, at.active, at.path, at.alive)?;
-    Ok(matches!(gathered, Gathered::Yes))
+    Ok(together)
 }
 
 /// Returns the message for a shuffle that names lanes which have left. It is reported only if a
@@ -128,8 +114,29 @@ pub(crate) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
     std::array::from_fn(|i| if active >> i & 1 == 1 { value(i) } else { before[i] })
 }
 
-/// Executes `shfl.sync`, by the definition of the PTX ISA (9.7.8.6). Returns the source of each
-/// active lane, and 0 for the other lanes.
+/// Returns the lane that a shuffle reads from, by the definition of the PTX ISA (9.7.8.6); `None` if
+/// it is out of range.
+#[inline(always)]
+pub(crate) fn source(op: Shuffle, lane: u32, b: u32, c: u32) -> Option<u32> {
+    let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
+    let first = lane & segment;
+    let last = first | clamp & !segment;
+    let source = match op {
+        // Below the first lane this is a large number.
+        Shuffle::Up => lane.wrapping_sub(b),
+        Shuffle::Down => lane + b,
+        Shuffle::Butterfly => lane ^ b,
+        Shuffle::Index => first | b & !segment,
+    };
+    // For `up` the clamp is the lowest lane.
+    let is_in_range = match op {
+        Shuffle::Up => source as i32 >= last as i32,
+        _ => source <= last,
+    };
+    is_in_range.then_some(source)
+}
+
+/// Executes `shfl.sync`. Returns the source of each active lane, and 0 for the other lanes.
 pub(crate) fn shuffle(
     r: &mut Registers,
     op: Shuffle,
@@ -140,25 +147,10 @@ pub(crate) fn shuffle(
     let Operands { d, valid, a, b, c, mask } = *operands;
     let (b, c) = (r.words(b), r.words(c));
     let (mut sources, mut in_range) = ([0; 32], 0);
-    for lane in 0..32_u32 {
-        let (b, c) = (b[lane as usize] & 31, c[lane as usize]);
-        let (clamp, segment) = (c & 31, c >> 8 & 31);
-        let first = lane & segment;
-        let last = first | clamp & !segment;
-        let source = match op {
-            // Below the first lane this is a large number.
-            Shuffle::Up => lane.wrapping_sub(b),
-            Shuffle::Down => lane + b,
-            Shuffle::Butterfly => lane ^ b,
-            Shuffle::Index => first | b & !segment,
-        };
-        // For `up` the clamp is the lowest lane.
-        let holds = match op {
-            Shuffle::Up => source as i32 >= last as i32,
-            _ => source <= last,
-        };
-        sources[lane as usize] = if holds { source } else { lane } as u8;
-        in_range |= if holds { BITS[lane as usize] } else { 0 };
+    for lane in 0..32 {
+        let source = source(op, lane as u32, b[lane], c[lane]);
+        sources[lane] = source.unwrap_or(lane as u32) as u8;
+        in_range |= if source.is_some() { BITS[lane] } else { 0 };
     }
     if active != ALL {
         for (lane, source) in sources.iter_mut().enumerate() {
@@ -251,7 +243,7 @@ pub(crate) fn match_values(
     a: Slot,
     active: u32,
 ) {
-    let values: Longs = std::array::from_fn(|i| r.lane(a, ty.is_wide(), i));
+    let values = r.lanes(a, ty.is_wide());
     let masks = r.words(mask).map(|mask| mask & active);
     let same = |i: usize| masks[i] & integer::mask(|other| values[other] == values[i]);
     let alike = integer::mask(|i| same(i) == masks[i]);

@@ -95,27 +95,24 @@ impl Warp {
                 Clock::Whole => self.registers.set_longs(d, active, |_| clock),
             }
         }
+        let at = |pc, waiting| Some(Path { pc, lanes: active, waiting });
         let own = match next {
-            Next::Step | Next::Clock(..) | Next::Yield(_) | Next::Scatter(_) => {
-                Some(Path { pc: pc + 1, lanes: active, waiting: None })
-            }
+            Next::Step | Next::Clock(..) | Next::Yield(_) | Next::Scatter(_) => at(pc + 1, None),
             Next::WarpBarrier => {
                 self.epoch += 1;
-                Some(Path { pc: pc + 1, lanes: active, waiting: None })
+                at(pc + 1, None)
             }
             Next::Branch(target) => {
                 self.jumped = (pc, target);
                 if others != 0 {
                     run.tally.divergent_branches += 1;
                 }
-                Some(Path { pc: target, lanes: active, waiting: None })
+                at(target, None)
             }
-            Next::Barrier(id) => {
-                Some(Path { pc, lanes: active, waiting: Some(Waiting::Barrier(id)) })
-            }
+            Next::Barrier(id) => at(pc, Some(Waiting::Barrier(id))),
             Next::Part { barrier, phase } => {
                 self.epoch += 1;
-                Some(Path { pc, lanes: active, waiting: Some(Waiting::Part { barrier, phase }) })
+                at(pc, Some(Waiting::Part { barrier, phase }))
             }
             Next::Gather => {
                 // The instruction has not been executed yet, so it does not count.
@@ -123,8 +120,7 @@ impl Warp {
                 let executed = &mut run.tally.executed[pc as usize];
                 executed.times -= 1;
                 executed.lanes -= u64::from(active.count_ones());
-                let waiting = Some(Waiting::Lanes { alive: self.alive });
-                Some(Path { pc, lanes: active, waiting })
+                at(pc, Some(Waiting::Lanes { alive: self.alive }))
             }
             Next::Exit => {
                 self.alive &= !active;

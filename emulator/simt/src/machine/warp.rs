@@ -7,8 +7,8 @@
 //! values and makes the reports. Tested by `divergence.ptx` in `tests/cases`.
 
 use super::state::{
-    Copies, Identity, Lanes, Next, Path, Place, Registers, Run, Scratch, Stack, Suspect, Unwritten,
-    Vain,
+    Copies, Identity, Lanes, Next, Path, Place, Registers, Run, Scratch, Spin, Stack, Suspect,
+    Unwritten,
 };
 use super::step::compute;
 use crate::isa::{Kernel, Op};
@@ -32,7 +32,7 @@ pub(crate) struct Warp {
     /// The values that come from shared memory that nothing has written.
     pub(super) unwritten: Option<Box<Unwritten>>,
     /// The spin on an mbarrier that ended the last turn.
-    pub(crate) vain: Option<Vain>,
+    pub(crate) spin: Option<Spin>,
     pub(crate) registers: Registers,
     pub(super) local: Vec<u32>,
     pub(super) stack: Stack,
@@ -66,19 +66,14 @@ impl Warp {
         self.alive = self.exists;
         self.paths.clear();
         self.paths.push(Path { pc: kernel.entry, lanes: self.exists, waiting: None });
-        self.left = None;
-        (self.before_exit, self.jumped) = (0, (0, 0));
-        self.suspect = None;
-        self.unwritten = None;
-        self.vain = None;
+        (self.left, self.before_exit, self.jumped) = (None, 0, (0, 0));
+        (self.suspect, self.unwritten, self.spin) = (None, None, None);
+        (self.epoch, self.clock, self.skip) = (0, 0, 0);
         self.registers.reset(kernel, identity)?;
         let words = kernel.local_bytes.div_ceil(4) as usize * 32;
         refill(&mut self.local, words, 0, "local memory")?;
         self.stack.reset();
         self.copies.reset();
-        self.epoch = 0;
-        self.clock = 0;
-        self.skip = 0;
         Ok(())
     }
 
@@ -116,7 +111,7 @@ impl Warp {
         (shared, shared_bytes): (&mut Shared, u32),
         quantum: u32,
     ) -> Result<(), Box<Report>> {
-        self.vain = None;
+        self.spin = None;
         let mut left = quantum;
         loop {
             let Some(current) = self.next_path() else {
@@ -245,9 +240,9 @@ impl Warp {
         }
         match next {
             Ok(Next::Step) => self.paths[current].pc += 1,
-            Ok(Next::Yield(vain)) => {
+            Ok(Next::Yield(spin)) => {
                 self.paths[current].pc += 1;
-                self.vain = Some(vain);
+                self.spin = Some(spin);
                 // The lanes may wait for another path of the warp.
                 self.skip = if self.paths.len() > 1 { self.skip + 1 } else { 0 };
                 return Ok(true);

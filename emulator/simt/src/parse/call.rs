@@ -49,16 +49,9 @@ impl<'s> Body<'_, 's> {
             }
         }
         self.context.cursor.expect(b';')?;
-        let (frame, frame_bytes, kept, back) = (None, 0, None, 0);
-        self.unit.kernel.calls.push(Call {
-            callee,
-            arguments,
-            returns,
-            frame,
-            frame_bytes,
-            kept,
-            back,
-        });
+        // The linker knows the rest.
+        let call = Call::new(callee, arguments, returns);
+        self.unit.kernel.calls.push(call);
         Ok(Op::Call { site: self.unit.kernel.calls.len() as u32 - 1, target })
     }
 
@@ -164,7 +157,7 @@ const MOST_TARGETS: usize = 4096;
 impl<'s> Body<'_, 's> {
     /// Reads the rest of `.branchtargets A, B;`. The label before it is the list's name.
     pub(super) fn targets(&mut self) -> Result<(), String> {
-        let label = self.last_label.take().ok_or("`.branchtargets` stands behind a label")?;
+        let label = self.last_label.take().ok_or("`.branchtargets` needs a label before it")?;
         let mut targets = Vec::new();
         loop {
             if targets.len() == MOST_TARGETS {
@@ -198,16 +191,8 @@ impl<'s> Body<'_, 's> {
         let opcode = self.context.opcode(statement.opcode);
         let [d, _] = self.scratch_predicates()?;
         let holds = Some(Guard { predicate: d, negated: false });
-        let compare = |compare, b| Op::SetPredicate {
-            compare,
-            or_unordered: false,
-            ty: Type::U32,
-            d,
-            complement: None,
-            combine: guard.map(|guard| (Logic::And, guard)),
-            a,
-            b,
-        };
+        let guarded = guard.map(|guard| (Logic::And, guard));
+        let compare = |compare, b| Op::set_predicate(compare, Type::U32, d, guarded, [a, b]);
         for (number, target) in (0..).zip(&targets) {
             let b = self.slots.constant(Constant::Word(number))?;
             self.push(None, compare(Compare::Eq, b), line, &opcode)?;

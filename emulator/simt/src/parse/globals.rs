@@ -11,7 +11,7 @@ use crate::isa::{Declared, Piece, Reference};
 use crate::parse::body::context::Context;
 use crate::parse::body::names::Named;
 use crate::parse::body::unit::{Variable, VariableSpace};
-use crate::parse::source::cursor::Cursor;
+use crate::parse::source::cursor::{Cursor, Parsed};
 use crate::parse::source::lexer::{Kind, show};
 use crate::parse::source::types::{self, Number, Typed};
 
@@ -34,11 +34,7 @@ struct Reader<'c, 's> {
 
 impl<'s> Context<'s> {
     /// Reads the rest of `.global .align 4 .u32 name[2] = {1, 2};` after the state space.
-    pub(super) fn device_variables(
-        &mut self,
-        space: VariableSpace,
-        external: bool,
-    ) -> Result<(), String> {
+    pub(super) fn device_variables(&mut self, space: VariableSpace, external: bool) -> Parsed<()> {
         let line = self.cursor.line();
         let mut align = self.cursor.alignment()?;
         if self.cursor.accept_directive("attribute")? {
@@ -84,7 +80,7 @@ impl<'s> Context<'s> {
     }
 
     /// Reads a type, supported or not.
-    fn type_of_variable(&mut self) -> Result<&'s str, String> {
+    fn type_of_variable(&mut self) -> Parsed<&'s str> {
         let token = self.cursor.peek()?;
         if token.ends_directive() {
             return Err(format!("a type was expected, not {}", token.quoted()));
@@ -98,7 +94,7 @@ impl<'s> Context<'s> {
         space: VariableSpace,
         align: Option<u32>,
         (elements, written): (u32, &str),
-    ) -> Result<Declared, String> {
+    ) -> Parsed<Declared> {
         if let "texref" | "samplerref" | "surfref" = written {
             return Err(format!(
                 "a variable of type `.{written}` is not supported: references ended with CUDA 12, and textures and surfaces are \
@@ -145,7 +141,7 @@ impl<'s> Context<'s> {
 }
 
 /// Reads `[2][3]`, where the first dimension may be left open.
-fn dimensions(cursor: &mut Cursor) -> Result<(Vec<u32>, bool), String> {
+fn dimensions(cursor: &mut Cursor) -> Parsed<(Vec<u32>, bool)> {
     let (mut dimensions, mut open) = (Vec::new(), false);
     while cursor.accept(b'[')? {
         if dimensions.len() == MOST_DIMENSIONS {
@@ -165,7 +161,7 @@ fn dimensions(cursor: &mut Cursor) -> Result<(Vec<u32>, bool), String> {
 impl Reader<'_, '_> {
     /// Reads a value at an offset: a single value, or for each dimension a list in braces, which
     /// may be shorter than the dimension. Each element of the first dimension has `row` bytes.
-    fn value(&mut self, dimensions: &[u32], offset: u64, row: u64) -> Result<(), String> {
+    fn value(&mut self, dimensions: &[u32], offset: u64, row: u64) -> Parsed<()> {
         let Some((&count, inner)) = dimensions.split_first() else {
             let offset = u32::try_from(offset).map_err(|_| "a variable of more than 4 GB")?;
             return self.element(offset);
@@ -189,7 +185,7 @@ impl Reader<'_, '_> {
     }
 
     /// Reads `1`, `0f3F800000`, `name+8` or `generic(name)`.
-    fn element(&mut self, offset: u32) -> Result<(), String> {
+    fn element(&mut self, offset: u32) -> Parsed<()> {
         let token = self.context.cursor.peek()?;
         if token.kind != Kind::Word {
             let number = self.context.cursor.number()?;
@@ -244,7 +240,7 @@ impl Reader<'_, '_> {
     }
 
     /// Appends bytes at an offset, which is after all earlier ones. Zeros are not stored.
-    fn put(&mut self, offset: u32, bytes: &[u8]) -> Result<(), String> {
+    fn put(&mut self, offset: u32, bytes: &[u8]) -> Parsed<()> {
         let end = offset.checked_add(bytes.len() as u32);
         self.end = self.end.max(end.ok_or("a variable of more than 4 GB")?);
         if bytes.iter().all(|&byte| byte == 0) {

@@ -12,31 +12,9 @@ use crate::parse::source::types;
 /// The most bytes of parameters, as in CUDA 12.1 and later.
 const MOST_PARAM_BYTES: u32 = 32_764;
 
-/// The types of parameters with the bytes of each. Textures take no bytes.
-const TYPES: [(&str, u32); 22] = [
-    ("b8", 1),
-    ("u8", 1),
-    ("s8", 1),
-    ("b16", 2),
-    ("u16", 2),
-    ("s16", 2),
-    ("f16", 2),
-    ("bf16", 2),
-    ("b32", 4),
-    ("u32", 4),
-    ("s32", 4),
-    ("f32", 4),
-    ("f16x2", 4),
-    ("bf16x2", 4),
-    ("b64", 8),
-    ("u64", 8),
-    ("s64", 8),
-    ("f64", 8),
-    ("b128", 16),
-    ("texref", 0),
-    ("samplerref", 0),
-    ("surfref", 0),
-];
+/// The types of parameters that variables cannot have, with the bytes of each. Textures take none.
+const OTHERS: [(&str, u32); 5] =
+    [("bf16x2", 4), ("b128", 16), ("texref", 0), ("samplerref", 0), ("surfref", 0)];
 
 /// The parameters of a kernel.
 #[derive(Debug, Default)]
@@ -79,10 +57,10 @@ impl Head {
             align = align.max(asked);
         }
         let written = cursor.directive()?;
-        let (ty, element) = TYPES
-            .into_iter()
-            .find(|&(ty, _)| ty == written)
-            .ok_or_else(|| format!("a parameter of type `.{written}` is not supported"))?;
+        let declared = types::declared(written).map(|typed| (typed.name, typed.bytes()));
+        let known = declared.or_else(|| OTHERS.into_iter().find(|&(ty, _)| ty == written));
+        let (ty, element) =
+            known.ok_or_else(|| format!("a parameter of type `.{written}` is not supported"))?;
         if cursor.accept_directive("ptr")? {
             for space in ["global", "shared", "local", "const", "surfref", "samplerref", "texref"] {
                 if cursor.accept_directive(space)? {

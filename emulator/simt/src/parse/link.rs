@@ -10,10 +10,12 @@ use std::collections::HashMap;
 
 use super::reuse::place;
 use crate::isa::{
-    self, Bank, Callee, Instruction, Kept, Kernel, Op, Passed, Preset, SharedVariable, Slot, System,
+    self, Bank, Callee, Instruction, Kernel, Op, Passed, Preset, Saved, SharedVariable, Slot,
+    System,
 };
 use crate::parse::body::slots::{Late, Shared};
 use crate::parse::body::unit::{Function, MOST_SHARED, ParseError, Unit};
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::lexer::show;
 
 /// The limit for all kernels of a module together: of instructions in functions, which each kernel
@@ -82,7 +84,7 @@ impl<'f> Linker<'f> {
     }
 
     /// Joins the code of the functions and, after it, the code of the kernel.
-    fn join(&self, unit: Unit, reached: &Reached) -> Result<(Kernel, Vec<(usize, Late)>), String> {
+    fn join(&self, unit: Unit, reached: &Reached) -> Parsed<(Kernel, Vec<(usize, Late)>)> {
         let mut numbers = reached.order.clone();
         numbers.sort_unstable();
         let index_of = |number: u32| numbers.binary_search(&number).unwrap_or_default() as u32;
@@ -115,7 +117,7 @@ impl<'f> Linker<'f> {
             }
             let component = reached.components.get(&number);
             let comes_back = |to: &u32| reached.components.get(to) == component;
-            let kept = Kept {
+            let saved = Saved {
                 begins: begin.slots.map(|slot| slot as Slot),
                 ends: ends.map(|slot| slot as Slot),
             };
@@ -128,7 +130,7 @@ impl<'f> Linker<'f> {
                     Callee::Pointer => pointer_comes_back,
                     Callee::System(_) => false,
                 };
-                call.kept = may_come_back.then_some(kept);
+                call.saved = may_come_back.then_some(saved);
                 (call.frame, call.frame_bytes) = (Some(frame), frame_bytes);
             }
             functions[index as usize] = isa::Function {
@@ -287,11 +289,7 @@ impl<'f> Linker<'f> {
 }
 
 /// Appends a unit to a kernel.
-fn append(
-    kernel: &mut Kernel,
-    unit: &Unit,
-    late: &mut Vec<(usize, Late)>,
-) -> Result<Begin, String> {
+fn append(kernel: &mut Kernel, unit: &Unit, late: &mut Vec<(usize, Late)>) -> Parsed<Begin> {
     let from = &unit.kernel;
     let begin =
         Begin { code: kernel.code.len() as u32, calls: kernel.calls.len(), slots: kernel.slots };
@@ -339,7 +337,7 @@ fn finish(
     late: &[(usize, Late)],
     placed: &mut HashMap<usize, u32>,
     dynamic_align: u32,
-) -> Result<Kernel, String> {
+) -> Parsed<Kernel> {
     for (preset, late) in late {
         let Late::Shared(Shared { id, align, bytes, name }) = late else { continue };
         let start = match placed.get(id) {

@@ -7,12 +7,13 @@ use crate::parse::body::names::{Named, Pending};
 use crate::parse::body::slots::Constant;
 use crate::parse::body::state::Body;
 use crate::parse::body::unit::{Formal, Signature, Unit, VariableSpace};
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::lexer::{Kind, Token, show};
 use crate::parse::source::statement::Statement;
 
 impl<'c, 's> Body<'c, 's> {
     /// Reads the body of a kernel from its opening brace to its closing brace.
-    pub(super) fn kernel(head: Kernel, context: &'c mut Context<'s>) -> Result<Unit, String> {
+    pub(super) fn kernel(head: Kernel, context: &'c mut Context<'s>) -> Parsed<Unit> {
         let mut body = Body::new(head, context);
         body.context.cursor.expect(b'{')?;
         body.statements()?;
@@ -20,10 +21,7 @@ impl<'c, 's> Body<'c, 's> {
     }
 
     /// Reads the body of a function from its opening brace to its closing brace.
-    pub(super) fn function(
-        signature: Signature<'s>,
-        context: &'c mut Context<'s>,
-    ) -> Result<Unit, String> {
+    pub(super) fn function(signature: Signature<'s>, context: &'c mut Context<'s>) -> Parsed<Unit> {
         let head = Kernel { name: signature.name.into(), ..Kernel::default() };
         let mut body = Body::new(head, context);
         body.frame = Some(body.slots.constant(Constant::Frame)?);
@@ -64,7 +62,7 @@ impl<'c, 's> Body<'c, 's> {
         self.unit
     }
 
-    fn statements(&mut self) -> Result<(), String> {
+    fn statements(&mut self) -> Parsed<()> {
         let mut statement = Statement::empty();
         let mut depth = 1;
         loop {
@@ -91,7 +89,7 @@ impl<'c, 's> Body<'c, 's> {
         }
     }
 
-    fn directive(&mut self) -> Result<(), String> {
+    fn directive(&mut self) -> Parsed<()> {
         match self.context.cursor.directive()? {
             "reg" => self.registers(),
             "loc" => self.location(),
@@ -116,7 +114,7 @@ impl<'c, 's> Body<'c, 's> {
 
     /// Reads `.loc 1 8 48, function_name $L__info_string0, inlined_at 1 10 116`, which has no
     /// semicolon. After the first three numbers comes the place where the function was inlined.
-    fn location(&mut self) -> Result<(), String> {
+    fn location(&mut self) -> Parsed<()> {
         let cursor = &mut self.context.cursor;
         let first = cursor.peek()?.line;
         let file = cursor.count(u32::MAX)?;
@@ -149,7 +147,7 @@ impl<'c, 's> Body<'c, 's> {
         &mut self,
         token: Token<'s>,
         statement: &mut Statement<'s>,
-    ) -> Result<(), String> {
+    ) -> Parsed<()> {
         statement.read_guard(&mut self.context.cursor)?;
         let opcode = self.context.cursor.next()?;
         if opcode.kind != Kind::Word {
@@ -202,7 +200,7 @@ impl<'c, 's> Body<'c, 's> {
     }
 
     /// Ends the code of a body that can reach its end: a kernel exits, and a function returns.
-    fn end(&mut self, line: u32) -> Result<(), String> {
+    fn end(&mut self, line: u32) -> Parsed<()> {
         let leaves = matches!(
             self.unit.kernel.code.last(),
             Some(Instruction {
@@ -221,7 +219,7 @@ impl<'c, 's> Body<'c, 's> {
     }
 
     /// Closes the innermost block.
-    fn close(&mut self) -> Result<(), String> {
+    fn close(&mut self) -> Parsed<()> {
         let code = &mut self.unit.kernel.code;
         let unresolved = self.context.names.close(|pending, label| {
             if let Op::Branch { target, .. } = &mut code[pending.instruction].op {

@@ -145,19 +145,14 @@ impl<'a> Account<'a> {
         self.room_for(vec, vec.capacity().saturating_mul(2).max(4), what)
     }
 
-    /// Makes space for `length` elements in all.
+    /// Makes space for `count` elements in all.
     #[inline(always)]
-    pub(crate) fn room_for<T>(
-        &mut self,
-        vec: &mut Vec<T>,
-        length: usize,
-        what: &str,
-    ) -> Result<()> {
-        if vec.capacity() >= length {
+    pub(crate) fn room_for<T>(&mut self, vec: &mut Vec<T>, count: usize, what: &str) -> Result<()> {
+        if vec.capacity() >= count {
             return Ok(());
         }
-        self.take(bytes_of::<T>(length as u64), what)?;
-        reserve(vec, length, what)
+        self.take(bytes_of::<T>(count as u64), what)?;
+        reserve(vec, count, what)
     }
 
     /// Makes space for one more entry.
@@ -198,16 +193,11 @@ pub(crate) fn bytes_of<T>(length: u64) -> u64 {
     length.saturating_mul(size_of::<T>() as u64)
 }
 
-/// Fills a vector with `length` copies of a value. The caller has taken the bytes.
-pub(crate) fn refill<T: Clone>(
-    vec: &mut Vec<T>,
-    length: usize,
-    value: T,
-    what: &str,
-) -> Result<()> {
+/// Fills a vector with `count` copies of a value. The caller has taken the bytes.
+pub(crate) fn refill<T: Clone>(vec: &mut Vec<T>, count: usize, value: T, what: &str) -> Result<()> {
     vec.clear();
-    reserve(vec, length, what)?;
-    vec.resize(length, value);
+    reserve(vec, count, what)?;
+    vec.resize(count, value);
     Ok(())
 }
 

@@ -8,13 +8,58 @@
 //! the coefficients were found. Tested by `special_functions.rs` in `tests/suite`, against sums of
 //! an H200's results.
 
-mod tables;
-
 const NAN: u32 = 0x7fff_ffff;
 const INFINITY: u32 = 0x7f80_0000;
 const SIGN: u32 = 0x8000_0000;
 const ONE: u32 = 0x3f80_0000;
 const FRACTION: u32 = 0x7f_ffff;
+
+/// The coefficients `[c0, c1, c2]` of each segment, one line for each, of the tables below in their
+/// order. Nearly all were found by linear programming over an H200's results. The solutions are so
+/// narrow that `c1` and `c2` can each be only one integer.
+const COEFFICIENTS: &[u8] = include_bytes!("coefficients.txt");
+
+/// 2^x for a fraction x.
+const EX2: [[i32; 3]; 64] = segments(0);
+/// 1/x of a mantissa.
+const RCP: [[i32; 3]; 128] = segments(64);
+/// 1/sqrt(x) of a mantissa in [1, 2).
+const RSQRT_ONE: [[i32; 3]; 64] = segments(192);
+/// 1/sqrt(2 x) of a mantissa.
+const RSQRT_TWO: [[i32; 3]; 64] = segments(256);
+/// sqrt(x) of a mantissa.
+const SQRT_ONE: [[i32; 3]; 64] = segments(320);
+/// sqrt(2 x) of a mantissa.
+const SQRT_TWO: [[i32; 3]; 64] = segments(384);
+/// log2(x) of a mantissa.
+const LG2: [[i32; 3]; 64] = segments(448);
+/// sin(x pi/2) of a fraction.
+const SIN: [[i32; 3]; 64] = segments(512);
+/// tanh(x), from the segments of exponent -8 to those of exponent 2.
+const TANH: [[i32; 3]; 51] = segments(576);
+
+/// Reads `N` segments of the file from segment number `first` on.
+const fn segments<const N: usize>(first: usize) -> [[i32; 3]; N] {
+    let (mut segments, mut at, mut number) = ([[0; 3]; N], 0, 0);
+    while number < 3 * (first + N) {
+        while COEFFICIENTS[at] <= b' ' {
+            at += 1;
+        }
+        let sign = if COEFFICIENTS[at] == b'-' { -1 } else { 1 };
+        let mut value = 0;
+        while COEFFICIENTS[at] > b' ' {
+            if COEFFICIENTS[at] != b'-' {
+                value = 10 * value + (COEFFICIENTS[at] - b'0') as i32;
+            }
+            at += 1;
+        }
+        if number >= 3 * first {
+            segments[number / 3 - first][number % 3] = sign * value;
+        }
+        number += 1;
+    }
+    segments
+}
 
 /// The parts of a number; `exponent` is biased.
 struct Parts {
@@ -139,7 +184,7 @@ fn ex2_unit(x: u32) -> u32 {
         _ => (!whole, !fraction & FRACTION),
     };
     let form = Form { constant: 13, bias: 6114, curve: 0 };
-    assemble(0, whole - 23, form.evaluate(&tables::EX2, fraction) >> 15)
+    assemble(0, whole - 23, form.evaluate(&EX2, fraction) >> 15)
 }
 
 /// Computes `rcp.approx.f32`, 1 / x, from and to the bits of f32.
@@ -170,7 +215,7 @@ fn rcp_unit(x: u32) -> u32 {
         return assemble(parts.sign, power - 23, 1 << 23);
     }
     let form = Form { constant: 13, bias: 2023, curve: 0 };
-    assemble(parts.sign, power - 24, form.evaluate(&tables::RCP, parts.fraction) >> 15)
+    assemble(parts.sign, power - 24, form.evaluate(&RCP, parts.fraction) >> 15)
 }
 
 /// Computes `rsqrt.approx.f32`, 1 / sqrt(x), from and to the bits of f32.
@@ -196,12 +241,12 @@ fn rsqrt_unit(x: u32) -> u32 {
     let half = power.div_euclid(2);
     let form = Form { constant: 14, bias: -1, curve: 2 };
     if power % 2 != 0 {
-        return assemble(0, -half - 24, form.evaluate(&tables::RSQRT_TWO, parts.fraction) >> 16);
+        return assemble(0, -half - 24, form.evaluate(&RSQRT_TWO, parts.fraction) >> 16);
     }
     if parts.fraction == 0 {
         return assemble(0, -half - 23, 1 << 23);
     }
-    assemble(0, -half - 24, form.evaluate(&tables::RSQRT_ONE, parts.fraction) >> 16)
+    assemble(0, -half - 24, form.evaluate(&RSQRT_ONE, parts.fraction) >> 16)
 }
 
 /// Computes `sqrt.approx.f32`, the square root, from and to the bits of f32.
@@ -224,7 +269,7 @@ fn sqrt_unit(x: u32) -> u32 {
         return INFINITY;
     }
     let power = parts.exponent - 127;
-    let table = if power % 2 == 0 { &tables::SQRT_ONE } else { &tables::SQRT_TWO };
+    let table = if power % 2 == 0 { &SQRT_ONE } else { &SQRT_TWO };
     let form = Form { constant: 15, bias: -1, curve: 1 };
     assemble(0, power.div_euclid(2) - 23, form.evaluate(table, parts.fraction) >> 17)
 }
@@ -253,7 +298,7 @@ fn lg2_unit(x: u32) -> u32 {
         return 0;
     }
     let form = Form { constant: 12, bias: 837, curve: 1 };
-    let fraction = form.evaluate(&tables::LG2, parts.fraction) >> 2;
+    let fraction = form.evaluate(&LG2, parts.fraction) >> 2;
     let value = (i64::from(parts.exponent - 127) << 36) + fraction;
     if value < 0 { normalise(SIGN, !value, 36) } else { normalise(0, value, 36) }
 }
@@ -290,7 +335,7 @@ fn wave(x: u32, quarters: u64) -> u32 {
     let fraction = if quarter & 1 == 1 { !turns } else { turns } as u32 & FRACTION;
     let sign = parts.sign ^ if quarter & 2 == 2 { SIGN } else { 0 };
     let form = Form { constant: 13, bias: 0, curve: 1 };
-    normalise(sign, form.evaluate(&tables::SIN, fraction), 38)
+    normalise(sign, form.evaluate(&SIN, fraction), 38)
 }
 
 /// Computes `tanh.approx.f32`, the hyperbolic tangent, from and to the bits of f32.
@@ -316,7 +361,7 @@ pub fn tanh(x: u32) -> u32 {
         _ => return parts.sign | ONE,
     };
     let place = parts.fraction >> (6 - cut);
-    let [c0, c1, c2] = tables::TANH[first + (place >> 17) as usize].map(i64::from);
+    let [c0, c1, c2] = TANH[first + (place >> 17) as usize].map(i64::from);
     let x = place & 0x1_ffff;
     let value = (c0 << 15) + c1 * i64::from(x) + c2 * square(x, 17, 19);
     normalise(parts.sign, value, 39)

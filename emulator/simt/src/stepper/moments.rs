@@ -248,7 +248,7 @@ impl Stepper {
         let steps = bytes_of::<Step>(self.now.position as u64);
         let bytes = self.now.bytes(&prepared).saturating_add(self.kept_bytes());
         let mut run = prepared.start(bytes.saturating_add(steps), trace, 0)?;
-        self.now.give(&prepared, &mut run)?;
+        self.now.pass(&prepared, &mut run)?;
         let result = go(&mut self.now, &prepared, &mut run);
         self.now.take(&mut run);
         result

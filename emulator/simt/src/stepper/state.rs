@@ -70,7 +70,7 @@ impl State {
     }
 
     /// Moves the counters and the order of accesses to a run that continues from here.
-    pub(super) fn give(
+    pub(super) fn pass(
         &mut self,
         prepared: &Prepared<'_>,
         run: &mut Run<'_>,
@@ -124,19 +124,19 @@ impl State {
                 continue;
             };
             if self.spent == 0 {
-                warp.vain = None;
+                warp.spin = None;
             }
-            if warp.vain.is_some() {
+            if warp.spin.is_some() {
                 // The warp spins on an mbarrier.
             } else if self.spent == if self.together { SHORT_QUANTUM } else { QUANTUM } {
                 warp.end_turn(run);
-                block.in_vain = false;
+                block.only_spins = false;
             } else if self.spent > 0 || warp.is_ready() {
                 if let Some(path) = warp.next_path() {
                     return Ok(Some(ahead(warp, kernel, path, block.number)));
                 }
                 warp.stuck(kernel, index).map_or(Ok(()), |report| Err(*report))?;
-                block.in_vain = false;
+                block.only_spins = false;
             }
             (self.warp, self.spent) = (self.warp + 1, 0);
         }

@@ -9,10 +9,10 @@ use crate::values::{f32s, f64s};
 use simt::special;
 
 /// A function of the bits of f32, with subnormal numbers flushed or not, and its name.
-type Function = (&'static str, fn(u32, bool) -> u32);
+pub type Function = (&'static str, fn(u32, bool) -> u32);
 
 /// Their results are compared with a GPU's in `special_functions`.
-const FUNCTIONS: [Function; 8] = [
+pub const FUNCTIONS: [Function; 8] = [
     ("ex2", special::ex2),
     ("lg2", special::lg2),
     ("rcp", special::rcp),
@@ -60,12 +60,8 @@ pub fn forms() -> Vec<Form> {
             all.push(form(&text, W, [W], bits).over(&[&narrow]));
         }
     }
-    for (name, full, ftz) in [
-        ("approx", false, false),
-        ("full", true, false),
-        ("approx.ftz", false, true),
-        ("full.ftz", true, true),
-    ] {
+    for name in ["approx", "full", "approx.ftz", "full.ftz"] {
+        let (full, ftz) = (name.starts_with("full"), name.ends_with("ftz"));
         let divide = move |operands| divided(full, ftz, operands);
         let text = format!("div.{name}.f32");
         all.push(form(&text, W, [W; 2], divide).all_over(&narrow).same(same_f32));

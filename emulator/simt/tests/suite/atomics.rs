@@ -1,6 +1,6 @@
 //! `atom` and `red`, on global and shared memory.
 
-use crate::exact::{self, BF16, F16, F32, F64, Format, Mode, Number, sum};
+use crate::exact::{self, BF16, F16, F32, F64, Format, Mode, Number, flushed, sum};
 use crate::form::Kind::{self, W};
 use crate::form::{Form, across, check, several};
 use crate::integer::{INTS, Int};
@@ -35,33 +35,15 @@ fn operations(flush: bool) -> Vec<(&'static str, &'static str, u32, New)> {
         all.push(("cas", name, bits, Box::new(|old, b, c| if old == b { c } else { old })));
     }
     all.push(("inc", "u32", 32, Box::new(|old, b, _| if old >= b { 0 } else { old + 1 })));
-    all.push((
-        "dec",
-        "u32",
-        32,
-        Box::new(|old, b, _| if old == 0 || old > b { b } else { old - 1 }),
-    ));
-    all.push((
-        "add",
-        "f32",
-        32,
-        Box::new(move |old, b, _| {
-            let keep = |bits: u64| {
-                if flush && bits & 0x7f80_0000 == 0 { bits & 0x8000_0000 } else { bits }
-            };
-            let [x, y] = [old, b].map(|bits| Number::decode(keep(bits), F32));
-            keep(sum(&x, &y, Mode::Nearest).encode(F32, Mode::Nearest))
-        }),
-    ));
-    all.push((
-        "add",
-        "f64",
-        64,
-        Box::new(|old, b, _| {
-            let [x, y] = [old, b].map(|bits| Number::decode(bits, F64));
-            sum(&x, &y, Mode::Nearest).encode(F64, Mode::Nearest)
-        }),
-    ));
+    let decrement = |old, b, _| if old == 0 || old > b { b } else { old - 1 };
+    all.push(("dec", "u32", 32, Box::new(decrement)));
+    let add = |old: u64, b: u64, format| {
+        let [x, y] = [old, b].map(|bits| Number::decode(bits, format));
+        sum(&x, &y, Mode::Nearest).encode(format, Mode::Nearest)
+    };
+    let keep = move |bits| if flush { flushed(bits, F32) } else { bits };
+    all.push(("add", "f32", 32, Box::new(move |old, b, _| keep(add(keep(old), keep(b), F32)))));
+    all.push(("add", "f64", 64, Box::new(move |old, b, _| add(old, b, F64))));
     // Of pairs, each half by itself.
     for (ty, bits, format) in [
         ("noftz.f16", 16, F16),
@@ -69,19 +51,12 @@ fn operations(flush: bool) -> Vec<(&'static str, &'static str, u32, New)> {
         ("noftz.f16x2", 32, F16),
         ("noftz.bf16x2", 32, BF16),
     ] {
-        let half = move |old: u64, b: u64| {
-            let [x, y] = [old, b].map(|bits| Number::decode(bits & 0xffff, format));
-            sum(&x, &y, Mode::Nearest).encode(format, Mode::Nearest)
+        let half = move |old: u64, b: u64| add(old & 0xffff, b & 0xffff, format);
+        let halves = move |old, b, _| match bits {
+            16 => half(old, b),
+            _ => half(old >> 16, b >> 16) << 16 | half(old, b),
         };
-        all.push((
-            "add",
-            ty,
-            bits,
-            Box::new(move |old, b, _| match bits {
-                16 => half(old, b),
-                _ => half(old >> 16, b >> 16) << 16 | half(old, b),
-            }),
-        ));
+        all.push(("add", ty, bits, Box::new(halves)));
     }
     all
 }
@@ -138,35 +113,27 @@ pub fn forms() -> Vec<Form> {
                 };
                 let before = format!("st{space}.b{bits} [{address}], {{1}};");
                 let after = format!("ld{space}.b{bits} {{d}}, [{address}];");
-                let mut add = |opcode: &str, text: &str, form: &dyn Fn(&str, &str) -> Form| {
-                    let pools = [&pool[..], &pool, &pool];
-                    all.push(
-                        form(opcode, text)
-                            .over(&pools)
-                            .at_most(if modifiers == space { 2500 } else { 128 })
-                            .same(same),
-                    );
+                let new = std::rc::Rc::new(new);
+                let mut add = |form: Form| {
+                    let most = if modifiers == space { 2500 } else { 128 };
+                    all.push(form.all_over(&pool).at_most(most).same(same));
+                };
+                // Without a destination, the memory alone shows what happens.
+                let without = |opcode: &str, text: &str| {
+                    let new = new.clone();
+                    let text = format!("{before} {text}; {after}");
+                    several(opcode, &text, [kind], [kind; 3], move |[a, b, c]| [new(a, b, c)])
                 };
                 let opcode = format!("atom{modifiers}.{name}.{ty}");
-                let new = std::rc::Rc::new(new);
                 let text = format!("{before} {opcode} {{e}}, [{address}], {operand}; {after}");
-                add(&opcode, &text, &|opcode, text| {
-                    let new = new.clone();
-                    several(opcode, text, [kind; 2], [kind; 3], move |[a, b, c]| [new(a, b, c), a])
-                });
+                let old = new.clone();
+                let both = move |[a, b, c]: [u64; 3]| [old(a, b, c), a];
+                add(several(&opcode, &text, [kind; 2], [kind; 3], both));
                 if name == "exch" || name == "cas" {
-                    let text = format!("{before} {opcode} _, [{address}], {operand}; {after}");
-                    add(&opcode, &text, &|opcode, text| {
-                        let new = new.clone();
-                        several(opcode, text, [kind], [kind; 3], move |[a, b, c]| [new(a, b, c)])
-                    });
+                    add(without(&opcode, &format!("{opcode} _, [{address}], {operand}")));
                 } else if !modifiers.contains("acq") {
                     let opcode = format!("red{modifiers}.{name}.{ty}");
-                    let text = format!("{before} {opcode} [{address}], {operand}; {after}");
-                    add(&opcode, &text, &|opcode, text| {
-                        let new = new.clone();
-                        several(opcode, text, [kind], [kind; 3], move |[a, b, c]| [new(a, b, c)])
-                    });
+                    add(without(&opcode, &format!("{opcode} [{address}], {operand}")));
                 }
             }
         }

@@ -31,8 +31,8 @@ pub fn forms() -> Vec<Form> {
     all
 }
 
-/// An operation that writes the flag, that reads it, and that does both. `operands`: how many it
-/// has, and how many that it has not. `none`: the flag that changes nothing.
+/// Adds the rows of an operation that writes the flag, reads it, or does both. `operands` are the
+/// number that it takes, and how many are missing to three. `none` is the flag without an effect.
 fn rows(
     all: &mut Vec<Form>,
     ty: Int,

@@ -39,11 +39,8 @@ impl Case {
                 let source = self.source(&names);
                 if let Some((_, name)) = source.split_once('$') {
                     let name = name.split(|c: char| !c.is_ascii_alphanumeric()).next();
-                    return Err(format!(
-                        "line {}: `${}` has no text",
-                        self.line,
-                        name.unwrap_or("")
-                    ));
+                    let (line, name) = (self.line, name.unwrap_or(""));
+                    return Err(format!("line {line}: `${name}` has no text"));
                 }
                 if variants.expected[0].text == "accepted" {
                     let found = Bench::parse(&source, Setup::default());

@@ -168,13 +168,8 @@ pub fn forms() -> Vec<Form> {
     for (name, ty) in [("f16x2", HALF), ("bf16x2", BRAIN)] {
         for (rounding, mode) in &MODES[..2] {
             for relu in ["", ".relu"] {
-                pairs(
-                    &mut all,
-                    &format!("cvt.{rounding}{relu}.{name}.f32"),
-                    ty,
-                    *mode,
-                    !relu.is_empty(),
-                );
+                let opcode = format!("cvt.{rounding}{relu}.{name}.f32");
+                pairs(&mut all, &opcode, ty, *mode, !relu.is_empty());
             }
         }
     }
@@ -255,12 +250,8 @@ fn to_float(all: &mut Vec<Form>, to: Float, from: Int) {
                     for length in [kept + 1, top] {
                         if kept < length && length <= top {
                             let ones = ((1_u64 << kept) - 1) << (length - kept);
-                            pool.extend([
-                                ones,
-                                ones + 1,
-                                ones | 1 << (length - kept - 1),
-                                ones - 1,
-                            ]);
+                            let half = ones | 1 << (length - kept - 1);
+                            pool.extend([ones, ones + 1, half, ones - 1]);
                         }
                     }
                 }
@@ -305,15 +296,8 @@ fn between_floats(
             let one = ((1_u64 << (from.format.exponent - 1)) - 1) << from.format.fraction;
             let bias = (1_i64 << (to.format.exponent - 1)) - 1;
             let places = i64::from(to.format.fraction);
-            for power in [
-                1 - bias,
-                -bias,
-                1 - bias - places,
-                -bias - places,
-                -bias - places - 1,
-                bias,
-                bias + 1,
-            ] {
+            let least = -bias - places;
+            for power in [1 - bias, -bias, 1 + least, least, least - 1, bias, bias + 1] {
                 let bits = one.wrapping_add((power << from.format.fraction) as u64);
                 if power > -((1 << (from.format.exponent - 1)) - 1)
                     && power < 1 << (from.format.exponent - 1)

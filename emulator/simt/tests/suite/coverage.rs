@@ -130,24 +130,13 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     all(format!("suld|sust|sured b|p| |add {GEOMETRIES} |v2|v4 {TYPES} |trap|clamp|zero"));
     all(format!("txq|suq |level {ASKED} |b32|u32"));
 
-    let families = [
-        approximate::forms(),
-        arithmetic::forms(),
-        atomics::forms(),
-        bits::forms(),
-        carry::forms(),
-        compare::forms(),
-        convert::forms(),
-        copies::forms(),
-        halves::forms(),
-        integer::forms(),
-        matrices::forms(),
-        moves::forms(),
-        simd::forms(),
-        transfer::forms(),
-        video::forms(),
-        warp::forms(),
-    ];
+    macro_rules! forms {
+        ($($family:ident)*) => { [$($family::forms()),*] };
+    }
+    let families = forms! {
+        approximate arithmetic atomics bits carry compare convert copies halves integer matrices
+        moves simd transfer video warp
+    };
     let rows: usize = families.iter().map(Vec::len).sum();
     let mut tested: BTreeSet<String> =
         families.into_iter().flatten().map(|form| form.opcode).collect();
@@ -161,7 +150,7 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
 
     // Every opcode of the emulator's table is tested, also one that no pattern above tries.
     let bases: BTreeSet<_> = tested.iter().filter_map(|opcode| opcode.split('.').next()).collect();
-    for (row, opcodes) in simt::instructions() {
+    for (_, row, opcodes) in simt::instructions() {
         for opcode in *opcodes {
             assert!(bases.contains(opcode), "no test uses `{opcode}` of the row {row}");
         }
@@ -172,6 +161,41 @@ fn every_opcode_that_the_parser_accepts_is_tested() {
     println!("{tried} opcodes tried, {} accepted, {rows} forms in the table", accepted.len());
     assert_eq!(accepted.len(), OPCODES, "an opcode has been added: count it here");
     assert_eq!(rows, FORMS, "a row has been added: count it here");
+}
+
+/// The sections of the emulator's table of instructions, as the README describes them.
+const SECTIONS: [(&str, &str); 7] = [
+    ("computing", "registers alone"),
+    ("voting", "the lanes that a mask names"),
+    ("flowing", "the flow of control"),
+    ("together", "all lanes of a warp: matrices"),
+    ("moving", "memory, without waiting"),
+    ("fetching", "textures and surfaces"),
+    ("stepping", "memory, shuffles, barriers and calls"),
+];
+
+/// The README lists the opcodes of the emulator's table. `README=update` rewrites the list.
+#[test]
+fn the_readme_lists_the_instructions() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let mut list = "\n| an instruction on | opcodes |\n|---|---|\n".to_string();
+    for (section, title) in SECTIONS {
+        let rows = simt::instructions().iter().filter(|(of, ..)| *of == section);
+        let opcodes: BTreeSet<&str> = rows.flat_map(|(.., opcodes)| *opcodes).copied().collect();
+        let opcodes: Vec<String> = opcodes.iter().map(|opcode| format!("`{opcode}`")).collect();
+        list += &format!("| {title} | {} |\n", opcodes.join(" "));
+    }
+    let listed: Vec<&str> = SECTIONS.iter().map(|(section, _)| *section).collect();
+    assert!(simt::instructions().iter().all(|(section, ..)| listed.contains(section)));
+    let (before, rest) = readme.split_once("<!-- instructions -->\n").unwrap();
+    let (found, after) = rest.split_once("<!-- end of the instructions -->").unwrap();
+    if std::env::var("README").is_ok_and(|value| value == "update") {
+        let marks = ["<!-- instructions -->\n", "<!-- end of the instructions -->"];
+        std::fs::write(&path, [before, marks[0], &list, "\n", marks[1], after].concat()).unwrap();
+    } else {
+        assert_eq!(found.trim(), list.trim(), "README=update rewrites the list");
+    }
 }
 
 /// The opcodes that cases test.

@@ -212,8 +212,8 @@ impl Number {
         }
     }
 
-    /// Rounds to an integer: its sign and size, none for what is no number; infinite ones are
-    /// large.
+    /// Returns the number rounded to an integer, or `None` for NaN. An infinity becomes the largest
+    /// or the smallest integer.
     pub fn to_integer(&self, mode: Mode) -> Option<i128> {
         match self {
             Number::Nan => None,

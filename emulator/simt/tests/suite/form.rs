@@ -347,14 +347,9 @@ fn is_open(pool: &[u64], kind: Kind) -> bool {
     kind == P || pool.len() > 24
 }
 
-/// Runs a form's kernel with a tuple of operands for each of `threads`, and returns `results`
-/// values of each.
-fn run(
-    source: &str,
-    tuples: &[u8],
-    threads: usize,
-    results: usize,
-) -> Result<Vec<Vec<u64>>, String> {
+/// Runs a form's kernel with a tuple of operands for each of `threads`, and returns `count` results
+/// of each.
+fn run(source: &str, input: &[u8], threads: usize, count: usize) -> Result<Vec<Vec<u64>>, String> {
     let module =
         Module::parse(source).and_then(Module::complete).map_err(|error| error.to_string())?;
     let kernel = module.kernel("form").ok_or("there is no kernel")?;
@@ -365,10 +360,10 @@ fn run(
         Ok::<u64, String>(address)
     };
     // A form without operands has an address, too.
-    let inputs = allocate("inputs", tuples.len().max(8 * threads))?;
-    let outputs = allocate("outputs", 8 * results * threads)?;
+    let inputs = allocate("inputs", input.len().max(8 * threads))?;
+    let outputs = allocate("outputs", 8 * count * threads)?;
     let scratch = allocate("scratch", SCRATCH as usize * threads)?;
-    memory.write(inputs, tuples).map_err(|error| error.to_string())?;
+    memory.write(inputs, input).map_err(|error| error.to_string())?;
 
     let arguments: Vec<u8> =
         [inputs, outputs, scratch].into_iter().flat_map(u64::to_le_bytes).collect();
@@ -377,11 +372,11 @@ fn run(
     let launch = launch.prepare(&memory).map_err(|report| report.to_string())?;
     launch.run(0..blocks.into()).map_err(|report| report.to_string())?;
 
-    let mut bytes = vec![0; 8 * results * threads];
+    let mut bytes = vec![0; 8 * count * threads];
     memory.read(outputs, &mut bytes).map_err(|error| error.to_string())?;
     let (values, _) = bytes.as_chunks();
     let values: Vec<u64> = values.iter().map(|value| u64::from_le_bytes(*value)).collect();
-    Ok(values.chunks(results.max(1)).map(<[u64]>::to_vec).collect())
+    Ok(values.chunks(count.max(1)).map(<[u64]>::to_vec).collect())
 }
 
 /// Checks all rows of a family, and fails with what is wrong in each.

@@ -1,15 +1,11 @@
 //! The barrier of a grid of `cooperative_groups`, as NVRTC compiles it from NVIDIA's headers.
 
-use simt::{
-    Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind, Stepper, Trace,
-};
+use simt::{Counters, Kernel, Launch, Memory, Prepared, Report, ReportKind, Stepper, Trace};
+
+use crate::kernel::{HEAD, module};
 
 const SOURCES: [&str; 2] =
     [include_str!("../data/grid_barrier-12.0.ptx"), include_str!("../data/grid_barrier-13.2.ptx")];
-
-fn module(source: &str) -> Module {
-    Module::parse(source).and_then(Module::complete).unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// The bytes of two buffers' addresses and a number, cut to what the kernel takes.
 fn arguments(kernel: &Kernel, values: u64, out: u64, number: u32) -> Vec<u8> {
@@ -99,9 +95,7 @@ fn a_launch_that_is_not_cooperative_has_none() {
              launches (`cudaLaunchCooperativeKernel`), which `Prepared::run_together` is here"
         );
         // A trap of another kernel is but a trap.
-        let other =
-            Module::parse(".version 8.0 .target sm_80 .address_size 64 .entry k() { trap; }");
-        let other = other.unwrap();
+        let other = crate::kernel::module(&format!("{HEAD}.entry k() {{ trap; }}"));
         let launch = Launch::new(other.kernel("k").unwrap(), [1; 3], [1; 3], &[]);
         let report = launch.prepare(&memory).unwrap().run(0..1).unwrap_err();
         assert_eq!(report.message, "executes trap");

@@ -7,6 +7,12 @@ use simt::{
 /// The first lines of a module.
 pub const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
+/// A module all of whose kernels run.
+pub fn module(source: &str) -> Module {
+    let module = Module::parse(source).and_then(Module::complete);
+    module.unwrap_or_else(|error| panic!("{error}\n{source}"))
+}
+
 /// A kernel `k` with pointers `a` and `b` as parameters, in `%rd1` and `%rd2`; the thread's number
 /// in the grid in `%r1` and in the block in `%r2`; `%rd3` and `%rd4` are `a` and `b` plus four
 /// bytes for each thread of the grid. `%r3` is the address of shared memory, `%r4` four times

@@ -9,8 +9,8 @@
 //! - `launches`, `bounds`: sizes of launches, ranges of blocks, and the bounds of a launch.
 //! - `grid_barrier`, `reserved_shared`: barriers of grids and of tiles from NVIDIA's headers.
 //! - `variables`: parameters, and variables of a module in device memory.
-//! - `beside`: launches that run side by side and reach each other's memory.
-//! - `kept`: a block finds nothing of what earlier blocks left in the emulator's scratch memory.
+//! - `side_by_side`: launches that run side by side and reach each other's memory.
+//! - `reused`: a block finds nothing of what earlier blocks left in the emulator's scratch memory.
 //! - `programs`: random programs that are right, and mutated kernels; both are from `simt-fuzz`.
 //! - `textures`, `surfaces`: texels that are fetched, read and written; `objects` has the kernels,
 //!   `object_mistakes` wrong uses, `textures_of_cuda` the code of CUDA's compiler, and
@@ -20,7 +20,6 @@
 mod approximate;
 mod arithmetic;
 mod atomics;
-mod beside;
 mod bits;
 mod bounds;
 mod carry;
@@ -37,7 +36,6 @@ mod format;
 mod grid_barrier;
 mod halves;
 mod integer;
-mod kept;
 mod kernel;
 mod launches;
 mod matrices;
@@ -51,6 +49,8 @@ mod objects;
 mod parser;
 mod programs;
 mod reserved_shared;
+mod reused;
+mod side_by_side;
 mod simd;
 mod special;
 mod special_functions;

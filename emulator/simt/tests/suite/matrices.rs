@@ -18,11 +18,18 @@ type Places = fn(g: usize, t: usize, i: usize) -> [usize; 2];
 /// A shape of `mma`: rows and depth (columns are 8), where elements lie, and what they are.
 struct Shape {
     name: &'static str,
-    m: usize,
-    k: usize,
     a: Places,
     b: Places,
     types: &'static [&'static str],
+}
+
+impl Shape {
+    /// Returns the rows of the first factor and the depth of the sum, which the name has.
+    fn extents(&self) -> [usize; 2] {
+        let number = |text: &str| text.parse().unwrap_or(0);
+        let (m, rest) = self.name[1..].split_once('n').unwrap_or_default();
+        [number(m), number(rest.split_once('k').unwrap_or_default().1)]
+    }
 }
 
 /// The accumulators of every shape.
@@ -30,137 +37,98 @@ fn c_place(g: usize, t: usize, i: usize) -> [usize; 2] {
     [if i < 2 { g } else { g + 8 }, t * 2 + (i & 1)]
 }
 
+const fn layout(name: &'static str, types: &'static [&'static str], a: Places, b: Places) -> Shape {
+    Shape { name, a, b, types }
+}
+
 const SHAPES: [Shape; 16] = [
-    Shape {
-        name: "m16n8k16",
-        m: 16,
-        k: 16,
-        a: |g, t, i| {
+    layout(
+        "m16n8k16",
+        &["f16", "bf16"],
+        |g, t, i| {
             let row = if matches!(i, 0 | 1 | 4 | 5) { g } else { g + 8 };
             [row, t * 2 + (i & 1) + if i >= 4 { 8 } else { 0 }]
         },
-        b: |g, t, i| [t * 2 + (i & 1) + if i >= 2 { 8 } else { 0 }, g],
-        types: &["f16", "bf16"],
-    },
-    Shape {
-        name: "m16n8k8",
-        m: 16,
-        k: 8,
-        a: |g, t, i| [if i < 2 { g } else { g + 8 }, t * 2 + (i & 1)],
-        b: |g, t, i| [t * 2 + i, g],
-        types: &["f16", "bf16"],
-    },
-    Shape {
-        name: "m16n8k4",
-        m: 16,
-        k: 4,
-        a: |g, t, i| [if i == 0 { g } else { g + 8 }, t],
-        b: |g, t, _| [t, g],
-        types: &["tf32", "f64"],
-    },
-    Shape {
-        name: "m16n8k8",
-        m: 16,
-        k: 8,
-        a: |g, t, i| [if i % 2 == 0 { g } else { g + 8 }, if i < 2 { t } else { t + 4 }],
-        b: |g, t, i| [if i == 0 { t } else { t + 4 }, g],
-        types: &["tf32", "f64"],
-    },
-    Shape { name: "m8n8k4", m: 8, k: 4, a: |g, t, _| [g, t], b: |g, t, _| [t, g], types: &["f64"] },
-    Shape {
-        name: "m16n8k16",
-        m: 16,
-        k: 16,
-        a: |g, t, i| match i % 2 {
+        |g, t, i| [t * 2 + (i & 1) + if i >= 2 { 8 } else { 0 }, g],
+    ),
+    layout(
+        "m16n8k8",
+        &["f16", "bf16"],
+        |g, t, i| [if i < 2 { g } else { g + 8 }, t * 2 + (i & 1)],
+        |g, t, i| [t * 2 + i, g],
+    ),
+    layout(
+        "m16n8k4",
+        &["tf32", "f64"],
+        |g, t, i| [if i == 0 { g } else { g + 8 }, t],
+        |g, t, _| [t, g],
+    ),
+    layout(
+        "m16n8k8",
+        &["tf32", "f64"],
+        |g, t, i| [if i % 2 == 0 { g } else { g + 8 }, if i < 2 { t } else { t + 4 }],
+        |g, t, i| [if i == 0 { t } else { t + 4 }, g],
+    ),
+    layout("m8n8k4", &["f64"], |g, t, _| [g, t], |g, t, _| [t, g]),
+    layout(
+        "m16n8k16",
+        &["f64"],
+        |g, t, i| match i % 2 {
             0 => [g, i * 2 + t],
             _ => [g + 8, i * 2 - 2 + t],
         },
-        b: |g, t, i| [i * 4 + t, g],
-        types: &["f64"],
-    },
-    Shape {
-        name: "m8n8k16",
-        m: 8,
-        k: 16,
-        a: |g, t, i| [g, t * 4 + i],
-        b: |g, t, i| [t * 4 + i, g],
-        types: &["s8", "u8"],
-    },
-    Shape {
-        name: "m16n8k16",
-        m: 16,
-        k: 16,
-        a: |g, t, i| [if i < 4 { g } else { g + 8 }, t * 4 + (i & 3)],
-        b: |g, t, i| [t * 4 + i, g],
-        types: &["s8", "u8"],
-    },
-    Shape {
-        name: "m16n8k32",
-        m: 16,
-        k: 32,
-        a: |g, t, i| {
+        |g, t, i| [i * 4 + t, g],
+    ),
+    layout("m8n8k16", &["s8", "u8"], |g, t, i| [g, t * 4 + i], |g, t, i| [t * 4 + i, g]),
+    layout(
+        "m16n8k16",
+        &["s8", "u8"],
+        |g, t, i| [if i < 4 { g } else { g + 8 }, t * 4 + (i & 3)],
+        |g, t, i| [t * 4 + i, g],
+    ),
+    layout(
+        "m16n8k32",
+        &["s8", "u8"],
+        |g, t, i| {
             let row = if i < 4 || (8..12).contains(&i) { g } else { g + 8 };
             [row, t * 4 + (i & 3) + if i >= 8 { 16 } else { 0 }]
         },
-        b: |g, t, i| [t * 4 + (i & 3) + if i >= 4 { 16 } else { 0 }, g],
-        types: &["s8", "u8"],
-    },
-    Shape {
-        name: "m8n8k32",
-        m: 8,
-        k: 32,
-        a: |g, t, i| [g, t * 8 + i],
-        b: |g, t, i| [t * 8 + i, g],
-        types: &["s4", "u4"],
-    },
-    Shape {
-        name: "m16n8k32",
-        m: 16,
-        k: 32,
-        a: |g, t, i| [if i < 8 { g } else { g + 8 }, t * 8 + (i & 7)],
-        b: |g, t, i| [t * 8 + i, g],
-        types: &["s4", "u4"],
-    },
-    Shape {
-        name: "m16n8k64",
-        m: 16,
-        k: 64,
-        a: |g, t, i| {
+        |g, t, i| [t * 4 + (i & 3) + if i >= 4 { 16 } else { 0 }, g],
+    ),
+    layout("m8n8k32", &["s4", "u4"], |g, t, i| [g, t * 8 + i], |g, t, i| [t * 8 + i, g]),
+    layout(
+        "m16n8k32",
+        &["s4", "u4"],
+        |g, t, i| [if i < 8 { g } else { g + 8 }, t * 8 + (i & 7)],
+        |g, t, i| [t * 8 + i, g],
+    ),
+    layout(
+        "m16n8k64",
+        &["s4", "u4"],
+        |g, t, i| {
             let row = if i < 8 || (16..24).contains(&i) { g } else { g + 8 };
             [row, t * 8 + (i & 7) + if i >= 16 { 32 } else { 0 }]
         },
-        b: |g, t, i| [t * 8 + (i & 7) + if i >= 8 { 32 } else { 0 }, g],
-        types: &["s4", "u4"],
-    },
-    Shape {
-        name: "m8n8k128",
-        m: 8,
-        k: 128,
-        a: |g, t, i| [g, t * 32 + i],
-        b: |g, t, i| [t * 32 + i, g],
-        types: &["b1"],
-    },
-    Shape {
-        name: "m16n8k128",
-        m: 16,
-        k: 128,
-        a: |g, t, i| [if i < 32 { g } else { g + 8 }, t * 32 + (i & 31)],
-        b: |g, t, i| [t * 32 + i, g],
-        types: &["b1"],
-    },
-    Shape {
-        name: "m16n8k256",
-        m: 16,
-        k: 256,
-        a: |g, t, i| {
+        |g, t, i| [t * 8 + (i & 7) + if i >= 8 { 32 } else { 0 }, g],
+    ),
+    layout("m8n8k128", &["b1"], |g, t, i| [g, t * 32 + i], |g, t, i| [t * 32 + i, g]),
+    layout(
+        "m16n8k128",
+        &["b1"],
+        |g, t, i| [if i < 32 { g } else { g + 8 }, t * 32 + (i & 31)],
+        |g, t, i| [t * 32 + i, g],
+    ),
+    layout(
+        "m16n8k256",
+        &["b1"],
+        |g, t, i| {
             let row = if i < 32 || (64..96).contains(&i) { g } else { g + 8 };
             [row, t * 32 + (i & 31) + if i >= 64 { 128 } else { 0 }]
         },
-        b: |g, t, i| [t * 32 + (i & 31) + if i >= 32 { 128 } else { 0 }, g],
-        types: &["b1"],
-    },
+        |g, t, i| [t * 32 + (i & 31) + if i >= 32 { 128 } else { 0 }, g],
+    ),
     // The rest of one that is above.
-    Shape { name: "", m: 0, k: 0, a: |_, _, _| [0; 2], b: |_, _, _| [0; 2], types: &[] },
+    layout("", &[], |_, _, _| [0; 2], |_, _, _| [0; 2]),
 ];
 
 pub fn bits_of(ty: &str) -> usize {
@@ -223,11 +191,11 @@ struct Types {
     how: &'static str,
 }
 
-/// A row of the table: registers of small integers for floats, of which all sums are exact, or of
-/// anything.
+/// Returns a row of the table. Floats are small integers, so that all sums are exact; the registers
+/// of other types hold any bits.
 fn form(shape: &'static Shape, types: Types) -> Form {
     let Types { a, b, c, d, how } = types;
-    let (m, k) = (shape.m, shape.k);
+    let [m, k] = shape.extents();
     let registers = |elements: usize, ty: &str| elements / 32 / (32 / bits_of(ty)).max(1);
     let counts =
         [registers(m * k, a), registers(k * 8, b), registers(m * 8, c), registers(m * 8, d)];
@@ -439,7 +407,7 @@ fn sums_of_floats_are_near() {
         bench.memory.write(bench.a, &words).unwrap();
         bench.run().unwrap();
         let got = bench.words::<128>();
-        assert_eq!(each * 4, shape.m * shape.k / 32);
+        assert_eq!(each * 4, shape.extents().iter().product::<usize>() / 32);
         let a = matrix(&warp, [0, 4], ty, shape.a, [16, k]);
         let b = matrix(&warp, [4, 2], ty, shape.b, [k, 8]);
         let c = matrix(&warp, [6, 4], "f32", c_place, [16, 8]);

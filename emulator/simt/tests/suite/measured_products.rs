@@ -82,13 +82,15 @@ const INTO_HALVES: &[Sum<'_>] = &[
     (&[], 0xc8ae_ef30, 0xfc00),
 ];
 
+/// A list of registers in braces.
+fn list(first: usize, count: usize) -> String {
+    let names: Vec<_> = (first..first + count).map(|i| format!("%r{i}")).collect();
+    format!("{{{}}}", names.join(", "))
+}
+
 /// The sum of `mma.m16n8k16` in row and column 0.
 fn by_mma(ty: &str, to: &str, (pairs, c, _): Sum<'_>) -> u32 {
     let sums = if to == "f16" { 2 } else { 4 };
-    let list = |first: usize| {
-        let names: Vec<_> = (first..first + sums).map(|i| format!("%r{i}")).collect();
-        format!("{{{}}}", names.join(", "))
-    };
     // Of row and column 0 four lanes have two words each, and the first lane the summand.
     let mut body = String::new();
     for (register, word) in [(5, 0), (7, 1), (9, 2), (10, 3), (11, 4)] {
@@ -100,8 +102,8 @@ fn by_mma(ty: &str, to: &str, (pairs, c, _): Sum<'_>) -> u32 {
     body += &format!(
         "mma.sync.aligned.m16n8k16.row.col.{to}.{ty}.{ty}.{to} {}, {{%r5, %r6, %r7, %r8}}, {{%r9, %r10}}, {};
         st.global.b32 [%rd4], %r15;",
-        list(15),
-        list(11)
+        list(15, sums),
+        list(11, sums)
     );
     let bench = Bench::new(&body);
     let mut words = [[0_u32; 32]; 5];
@@ -117,10 +119,6 @@ fn by_mma(ty: &str, to: &str, (pairs, c, _): Sum<'_>) -> u32 {
 
 /// The sum of products by `wmma.m16n16k16`, whose summand and result may be of different types.
 fn by_wmma(ty: &str, [from, to]: [&str; 2], (pairs, c, _): Sum<'_>) -> u32 {
-    let list = |first: usize, count: usize| {
-        let names: Vec<_> = (first..first + count).map(|i| format!("%r{i}")).collect();
-        format!("{{{}}}", names.join(", "))
-    };
     let count = |ty: &str| if ty == "f16" { 4 } else { 8 };
     let factors = if ty == "f16" { 8 } else { 4 };
     let (a, b, sums, d) =

@@ -3,7 +3,7 @@
 
 use simt::{AddressMode, Element, Extent, Image, Memory, ReportKind, Sampler};
 
-use crate::objects::{GEOMETRIES, buffer, fetch, kernel, run};
+use crate::objects::{GEOMETRIES, buffer, fetch, kernel, run, sampler};
 use AddressMode::{Border, Clamp, Mirror, Wrap};
 
 /// Extents, address modes, texels, and normalized coordinates that lie in them; of none does the
@@ -58,12 +58,7 @@ fn found(texels: u32, mode: AddressMode, normalized: bool, coordinates: &[u32]) 
     let address = buffer(&memory, "texels", &bytes);
     let extent = Extent::Array1d { width: texels };
     let image = Image { address, extent, element: Element::U32, channels: 1 };
-    let sampler = Sampler {
-        address_modes: [mode; 3],
-        normalized_coordinates: normalized,
-        ..Sampler::default()
-    };
-    let texture = memory.texture("t", image, sampler).unwrap();
+    let texture = memory.texture("t", image, sampler([mode; 3], normalized)).unwrap();
     let at: Vec<_> = coordinates.iter().map(|&x| [0, x, 0, 0]).collect();
     let module = kernel(&fetch("tex.1d.v4.u32.f32", "{%f1}"));
     run(&module, &memory, texture, &at).unwrap().iter().map(|values| values[0]).collect()
@@ -123,12 +118,7 @@ fn coordinates_have_the_bits_of_an_h100_by_the_sizes_of_the_whole() {
         let texels: Vec<u8> = (0..count).flat_map(u32::to_le_bytes).collect();
         let address = buffer(&memory, "texels", &texels);
         let image = Image { address, extent, element: Element::U32, channels: 1 };
-        let sampler = Sampler {
-            address_modes: [Clamp; 3],
-            normalized_coordinates: true,
-            ..Sampler::default()
-        };
-        let texture = memory.texture("t", image, sampler).unwrap();
+        let texture = memory.texture("t", image, sampler([Clamp; 3], true)).unwrap();
         let module = kernel(&fetch(&format!("tex.{geometry}.v4.u32.f32"), names));
         for (axis, &bits) in bits.iter().enumerate() {
             let (n, step) = (u64::from(sizes[axis]), [1, width, width * height.max(1)][axis]);
@@ -139,14 +129,9 @@ fn coordinates_have_the_bits_of_an_h100_by_the_sizes_of_the_whole() {
                 [-2, -1, 0, 1, 2].map(|off| f32::from_bits(x.to_bits().wrapping_add_signed(off)))
             };
             let all: Vec<f32> = borders.flat_map(near).collect();
-            let at: Vec<[u32; 4]> = all
-                .iter()
-                .map(|x| {
-                    let mut place = [0; 4];
-                    place[1 + axis] = x.to_bits();
-                    place
-                })
-                .collect();
+            let place =
+                |x: &f32| std::array::from_fn(|i| if i == 1 + axis { x.to_bits() } else { 0 });
+            let at: Vec<[u32; 4]> = all.iter().map(place).collect();
             let found = run(&module, &memory, texture, &at).unwrap();
             for (x, values) in all.into_iter().zip(found) {
                 let part = (f64::from(x) * f64::from(1_u32 << bits)) as u64;

@@ -10,7 +10,7 @@ use simt::{
     Sampler,
 };
 
-use crate::objects::{WAYS, Way, buffer, fetch, kernel, kernel_beside, launch, run};
+use crate::objects::{WAYS, Way, arguments, buffer, fetch, kernel, kernel_with, launch, run};
 
 /// A texture and a surface of 16 x 4 texels, `t` and `s`, and linear memory of 64, `l`, all over
 /// the same bytes.
@@ -140,13 +140,13 @@ fn reads_of_what_the_launch_writes_are_races() {
         let [_, plane, linear, _] = objects(&memory, Element::U32);
         let object = if surface { plane } else { linear };
         // `objects` made the first buffer.
-        let source = kernel_beside(".const .align 8 .u64 place;", &body);
+        let source = kernel_with(".const .align 8 .u64 place;", &body);
         let place = memory.variable(&source, "place").unwrap().unwrap();
         memory.write(place.address, &(1_u64 << 40).to_le_bytes()).unwrap();
         let words: Vec<u8> =
             at.iter().flatten().flat_map(|word: &u32| word.to_le_bytes()).collect();
         let (at, out) = (buffer(&memory, "at", &words), memory.allocate("out", 64).unwrap());
-        let arguments: Vec<u8> = [object, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+        let arguments = arguments(object, at, out);
         let mut found: Vec<Result<(), Report>> = Vec::new();
         for way in WAYS {
             let one = Launch::new(source.kernel("k").unwrap(), [1; 3], [2, 1, 1], &arguments);
@@ -175,7 +175,7 @@ fn surfaces_take_part_in_races() {
     let [_, surface, ..] = objects(&memory, Element::U32);
     let module = kernel("sust.b.2d.b32.trap [%rd1, {%r6, %r7}], {%r1};");
     let (at, out) = (buffer(&memory, "at", &[0; 64]), memory.allocate("out", 64).unwrap());
-    let arguments: Vec<u8> = [surface, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+    let arguments = arguments(surface, at, out);
     for way in WAYS {
         let two = Launch::new(module.kernel("k").unwrap(), [2, 1, 1], [1; 3], &arguments);
         let report = launch(two, &memory, way).unwrap_err();
@@ -291,8 +291,8 @@ fn fetches_are_counted() {
         (zeros.to_string(), surface, Access::SurfaceLoad, 62),
         (format!("{first} {nothing}"), surface, Access::SurfaceStore, 3),
     ] {
-        let module = kernel_beside("", &body.replacen("setp", ".reg .pred %p1; setp", 1));
-        let arguments: Vec<u8> = [object, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+        let module = kernel_with("", &body.replacen("setp", ".reg .pred %p1; setp", 1));
+        let arguments = arguments(object, at, out);
         for way in WAYS {
             let one = Launch::new(module.kernel("k").unwrap(), [1; 3], [64, 1, 1], &arguments);
             let counters = launch(one, &memory, way).unwrap();
@@ -320,8 +320,7 @@ fn neighbours_in_a_word_are_apart() {
         let at = [0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11].map(|x| [0, x, 0, 0]);
         let at: Vec<u8> = at.iter().flatten().flat_map(|word: &u32| word.to_le_bytes()).collect();
         let (at, out) = (buffer(&memory, "at", &at), memory.allocate("out", 192).unwrap());
-        let arguments: Vec<u8> =
-            [surface, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+        let arguments = arguments(surface, at, out);
         let two = Launch::new(module.kernel("k").unwrap(), [2, 1, 1], [6, 1, 1], &arguments);
         launch(two, &memory, way).unwrap_or_else(|report| panic!("{way:?}: {report}"));
         let mut found = [0; 64];

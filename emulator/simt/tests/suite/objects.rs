@@ -1,7 +1,8 @@
 //! Kernels on textures and surfaces: a short way from an instruction to its results, in every way
 //! to run.
 
-use simt::{Counters, Launch, Memory, Module, Report, Trace};
+use crate::kernel::module;
+use simt::{AddressMode, Counters, Launch, Memory, Module, Report, Sampler, Trace};
 
 /// Geometries as PTX writes them, and the registers that say where.
 pub const GEOMETRIES: [(&str, &str); 5] = [
@@ -16,11 +17,11 @@ pub const GEOMETRIES: [(&str, &str); 5] = [
 /// floats from the second buffer in `%r5` and `%f1` to `%f3`, and `%r6` to `%r8` with the same
 /// bits. What is then in `%r10` to `%r13` goes to the third.
 pub fn kernel(body: &str) -> Module {
-    kernel_beside("", body)
+    kernel_with("", body)
 }
 
 /// A kernel as that of [`kernel`], in a module with these variables.
-pub fn kernel_beside(variables: &str, body: &str) -> Module {
+pub fn kernel_with(variables: &str, body: &str) -> Module {
     let source = format!(
         ".version 8.0
         .target sm_80
@@ -55,9 +56,7 @@ pub fn kernel_beside(variables: &str, body: &str) -> Module {
             ret;
         }}"
     );
-    Module::parse(&source)
-        .and_then(Module::complete)
-        .unwrap_or_else(|error| panic!("{error}\n{source}"))
+    module(&source)
 }
 
 /// A fetch for [`kernel`].
@@ -70,6 +69,16 @@ pub fn fetch(opcode: &str, at: &str) -> String {
         ),
         false => format!("{opcode} {{%r10, %r11, %r12, %r13}}, [%rd1, {at}]{level};"),
     }
+}
+
+/// A sampler with these address modes, one for each axis.
+pub fn sampler(address_modes: [AddressMode; 3], normalized_coordinates: bool) -> Sampler {
+    Sampler { address_modes, normalized_coordinates, ..Sampler::default() }
+}
+
+/// The bytes of the arguments of [`kernel`].
+pub fn arguments(object: u64, at: u64, out: u64) -> Vec<u8> {
+    [object, at, out].into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
 /// The ways to run a launch.
@@ -105,7 +114,7 @@ pub fn run(
     let places = memory.allocate("at", bytes.len() as u64).unwrap();
     memory.write(places, &bytes).unwrap();
     let out = memory.allocate("out", bytes.len() as u64).unwrap();
-    let arguments: Vec<u8> = [object, places, out].into_iter().flat_map(u64::to_le_bytes).collect();
+    let arguments = arguments(object, places, out);
     let grid = [(padded.len() / threads) as u32, 1, 1];
     let kernel = module.kernel("k").unwrap();
     let mut found = Vec::new();

@@ -1,7 +1,8 @@
 //! The shared memory that CUDA reserves in each block, where tiles of several warps meet.
 
-use simt::{Launch, Memory, Module, ReportKind};
+use simt::{Launch, Memory, ReportKind};
 
+use crate::kernel::module;
 use crate::unpacked;
 
 /// As NVRTC compiles it from NVIDIA's headers, with and without optimisation.
@@ -12,7 +13,7 @@ const SOURCES: [&[u8]; 2] = [
 
 /// The sums that a kernel computes of 512 values in two blocks, in both ways to run it.
 fn sums(source: &str, dynamic_shared: u32) -> Result<Vec<i32>, simt::Report> {
-    let module = Module::parse(source).and_then(Module::complete).unwrap();
+    let module = module(source);
     let kernel = module.kernel("sums_of_tiles").unwrap();
     let memory = Memory::new(1 << 20);
     let values: Vec<u8> = (0..512_i32).flat_map(|i| (i * i % 1009 - 500).to_le_bytes()).collect();
@@ -45,7 +46,7 @@ fn tiles_of_two_warps_meet() {
 #[test]
 fn larger_tiles_do_what_they_say() {
     let source = unpacked(include_bytes!("../data/tiles-12.0.ptx.gz"));
-    let module = Module::parse(&source).and_then(Module::complete).unwrap();
+    let module = module(&source);
     let memory = Memory::new(1 << 20);
     let values: Vec<i32> = (0..1024).map(|i| i * i % 149 - 50).collect();
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();

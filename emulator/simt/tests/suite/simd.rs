@@ -34,30 +34,17 @@ pub fn forms() -> Vec<Form> {
         let count = 32 / bits;
         for (a_name, a_signed) in TYPES {
             for (b_name, b_signed) in TYPES {
-                let from = [a_signed, b_signed].map(|signed| Int { name: "", bits, signed });
+                let int = |signed| Int { name: "", bits, signed };
+                let from = [a_signed, b_signed].map(int);
                 for (name, operation) in OPERATIONS {
                     for (d_name, signed) in TYPES {
                         let opcode = format!("{name}{count}.{d_name}.{a_name}.{b_name}");
-                        rows(
-                            &mut all,
-                            &opcode,
-                            from,
-                            Int { name: "", bits, signed },
-                            operation,
-                            true,
-                        );
+                        rows(&mut all, &opcode, (from, int(signed)), operation, true);
                     }
                 }
                 for (name, operation) in COMPARISONS {
                     let opcode = format!("vset{count}.{a_name}.{b_name}.{name}");
-                    rows(
-                        &mut all,
-                        &opcode,
-                        from,
-                        Int { name: "", bits, signed: false },
-                        operation,
-                        false,
-                    );
+                    rows(&mut all, &opcode, (from, int(false)), operation, false);
                 }
             }
         }
@@ -69,8 +56,7 @@ pub fn forms() -> Vec<Form> {
 fn rows(
     all: &mut Vec<Form>,
     opcode: &str,
-    from: [Int; 2],
-    to: Int,
+    (from, to): ([Int; 2], Int),
     operation: Operation,
     clamps: bool,
 ) {

@@ -1,12 +1,10 @@
 //! Special registers, in blocks and grids of three dimensions.
 
-use simt::{Launch, Memory, Module};
+use simt::{Launch, Memory};
 
-use crate::kernel::HEAD;
+use crate::kernel::{HEAD, module};
 
-/// A register, and its value in a thread, from its index in the block and the block's in the grid.
-type Row = (&'static str, fn(&Thread) -> u32);
-
+#[derive(Default)]
 struct Thread {
     index: [u32; 3],
     block_index: [u32; 3],
@@ -18,53 +16,52 @@ const BLOCK: [u32; 3] = [5, 3, 4];
 const GRID: [u32; 3] = [3, 2, 2];
 const DYNAMIC: u32 = 48;
 
-const ROWS: [Row; 33] = [
-    ("%tid.x", |t| t.index[0]),
-    ("%tid.y", |t| t.index[1]),
-    ("%tid.z", |t| t.index[2]),
-    ("%ntid.x", |_| BLOCK[0]),
-    ("%ntid.y", |_| BLOCK[1]),
-    ("%ntid.z", |_| BLOCK[2]),
-    ("%ctaid.x", |t| t.block_index[0]),
-    ("%ctaid.y", |t| t.block_index[1]),
-    ("%ctaid.z", |t| t.block_index[2]),
-    ("%nctaid.x", |_| GRID[0]),
-    ("%nctaid.y", |_| GRID[1]),
-    ("%nctaid.z", |_| GRID[2]),
-    ("%laneid", |t| t.number % 32),
-    ("%warpid", |t| t.number / 32),
-    ("%nwarpid", |t| t.threads.div_ceil(32)),
-    ("WARP_SZ", |_| 32),
-    ("%lanemask_eq", |t| 1 << (t.number % 32)),
-    ("%lanemask_lt", |t| (1 << (t.number % 32)) - 1),
-    ("%lanemask_le", |t| u32::MAX >> (31 - t.number % 32)),
-    ("%lanemask_gt", |t| (u32::MAX - 1) << (t.number % 32)),
-    ("%lanemask_ge", |t| u32::MAX << (t.number % 32)),
-    ("%dynamic_smem_size", |_| DYNAMIC),
-    ("%total_smem_size", |_| 16 + DYNAMIC),
-    ("%reserved_smem_offset_begin", |_| 16 + DYNAMIC + 1024),
-    ("%reserved_smem_offset_0", |_| 16 + DYNAMIC + 1024),
-    ("%reserved_smem_offset_1", |_| 16 + DYNAMIC + 1024 + 512),
-    ("%reserved_smem_offset_end", |_| 16 + DYNAMIC + 2048),
-    ("%reserved_smem_offset_cap", |_| 1024),
-    ("%smid", |_| 0),
-    ("%nsmid", |_| 1),
-    ("%envreg0", |_| 0),
-    ("%envreg9", |_| 0),
-    ("%envreg31", |_| 0),
-];
+/// The registers, with their values in a thread.
+fn registers(t: &Thread) -> Vec<(String, u32)> {
+    let lane = t.number % 32;
+    let axes = [("tid", t.index), ("ntid", BLOCK), ("ctaid", t.block_index), ("nctaid", GRID)];
+    let axes = axes.into_iter().flat_map(|(name, values)| {
+        ["x", "y", "z"]
+            .into_iter()
+            .zip(values)
+            .map(move |(x, value)| (format!("%{name}.{x}"), value))
+    });
+    let others = [
+        ("%laneid", lane),
+        ("%warpid", t.number / 32),
+        ("%nwarpid", t.threads.div_ceil(32)),
+        ("WARP_SZ", 32),
+        ("%lanemask_eq", 1 << lane),
+        ("%lanemask_lt", (1 << lane) - 1),
+        ("%lanemask_le", u32::MAX >> (31 - lane)),
+        ("%lanemask_gt", (u32::MAX - 1) << lane),
+        ("%lanemask_ge", u32::MAX << lane),
+        ("%dynamic_smem_size", DYNAMIC),
+        ("%total_smem_size", 16 + DYNAMIC),
+        ("%reserved_smem_offset_begin", 16 + DYNAMIC + 1024),
+        ("%reserved_smem_offset_0", 16 + DYNAMIC + 1024),
+        ("%reserved_smem_offset_1", 16 + DYNAMIC + 1024 + 512),
+        ("%reserved_smem_offset_end", 16 + DYNAMIC + 2048),
+        ("%reserved_smem_offset_cap", 1024),
+        ("%smid", 0),
+        ("%nsmid", 1),
+        ("%envreg0", 0),
+        ("%envreg9", 0),
+        ("%envreg31", 0),
+    ];
+    axes.chain(others.map(|(name, value)| (name.to_string(), value))).collect()
+}
 
 #[test]
 fn special_registers_in_three_dimensions() {
     let threads: u32 = BLOCK.iter().product();
     let blocks: u32 = GRID.iter().product();
-    let stores: String = ROWS
-        .iter()
-        .enumerate()
-        .map(|(i, (name, _))| {
-            format!("mov.u32 %r9, {name};\nst.global.u32 [%rd1+{}], %r9;\n", 4 * i)
-        })
-        .collect();
+    let registers_of = registers(&Thread::default());
+    let rows = registers_of.len();
+    let store = |(i, (name, _)): (usize, &(String, u32))| {
+        format!("mov.u32 %r9, {name};\nst.global.u32 [%rd1+{}], %r9;\n", 4 * i)
+    };
+    let stores: String = registers_of.iter().enumerate().map(store).collect();
     // A thread's place: its number in the block, plus the threads of the blocks before.
     let source = format!(
         "{HEAD}
@@ -97,12 +94,11 @@ fn special_registers_in_three_dimensions() {
         y = BLOCK[1],
         u = GRID[0],
         v = GRID[1],
-        bytes = 4 * ROWS.len()
+        bytes = 4 * rows
     );
-    let module =
-        Module::parse(&source).and_then(Module::complete).unwrap_or_else(|error| panic!("{error}"));
+    let module = module(&source);
     let memory = Memory::new(1 << 24);
-    let count = (threads * blocks) as usize * ROWS.len();
+    let count = (threads * blocks) as usize * rows;
     let a = memory.allocate("values", 4 * count as u64).unwrap();
     let arguments = a.to_le_bytes();
     let kernel = module.kernel("k").unwrap();
@@ -114,25 +110,15 @@ fn special_registers_in_three_dimensions() {
     let mut values = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
     for block in 0..blocks {
         for number in 0..threads {
-            let thread = Thread {
-                index: [
-                    number % BLOCK[0],
-                    number / BLOCK[0] % BLOCK[1],
-                    number / BLOCK[0] / BLOCK[1],
-                ],
-                block_index: [
-                    block % GRID[0],
-                    block / GRID[0] % GRID[1],
-                    block / GRID[0] / GRID[1],
-                ],
-                number,
-                threads,
-            };
-            for (name, wanted) in ROWS {
+            let index =
+                |number: u32, [x, y, _]: [u32; 3]| [number % x, number / x % y, number / x / y];
+            let (index, block_index) = (index(number, BLOCK), index(block, GRID));
+            let thread = Thread { index, block_index, number, threads };
+            for (name, wanted) in registers(&thread) {
                 let got = values.next().unwrap();
-                assert_eq!(got, wanted(&thread), "{name} of thread {number} of block {block}");
+                assert_eq!(got, wanted, "{name} of thread {number} of block {block}");
             }
         }
     }
-    println!("special registers: {} forms", ROWS.len());
+    println!("special registers: {} forms", rows);
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use simt::{Element, Extent, Image, Launch, Memory, ReportKind, Sampler};
 
-use crate::objects::{GEOMETRIES, WAYS, buffer, kernel, launch, run};
+use crate::objects::{GEOMETRIES, WAYS, arguments, buffer, kernel, launch, run};
 use crate::values::Random;
 
 /// The types of an access, and its number of bytes.
@@ -101,13 +101,18 @@ fn values(access: &str) -> (String, [String; 2]) {
     }
 }
 
+/// The bytes of a value that are in one word.
+fn each(access: &str) -> usize {
+    match access.rsplit('.').next() {
+        Some("b8") => 1,
+        Some("b16") => 2,
+        _ => 4,
+    }
+}
+
 /// The bytes of a value in four words, as [`values`] spreads them, and back.
 fn spread(access: &str, bytes: &[u8]) -> [u32; 4] {
-    let each = match access.rsplit('.').next().unwrap() {
-        "b8" => 1,
-        "b16" => 2,
-        _ => 4,
-    };
+    let each = each(access);
     let mut words = [0; 4];
     for (word, bytes) in words.iter_mut().zip(bytes.chunks(each)) {
         let mut whole = [0; 4];
@@ -232,22 +237,14 @@ fn surfaces_are_written_by_their_bytes() {
                         buffer(&memory, "at", &at),
                         memory.allocate("out", u64::from(16 * count)).unwrap(),
                     );
-                    let arguments: Vec<u8> =
-                        [surface, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+                    let arguments = arguments(surface, at, out);
                     let one =
                         Launch::new(module.kernel("k").unwrap(), [count, 1, 1], [1; 3], &arguments);
                     launch(one, &memory, way).unwrap_or_else(|report| panic!("{opcode}: {report}"));
                     for (i, place) in (0..count).zip(&places) {
                         let words = [i + 1, i << 3, i ^ 77, !i];
-                        let each = match access.rsplit('.').next().unwrap() {
-                            "b8" => 1,
-                            "b16" => 2,
-                            _ => 4,
-                        };
-                        let value: Vec<u8> = words
-                            .iter()
-                            .flat_map(|word| word.to_le_bytes()[..each].to_vec())
-                            .collect();
+                        let part = |word: &u32| word.to_le_bytes()[..each(access)].to_vec();
+                        let value: Vec<u8> = words.iter().flat_map(part).collect();
                         if let Some(place) = model(geometry, outside, bytes, *place).unwrap() {
                             wanted[place..place + bytes as usize]
                                 .copy_from_slice(&value[..bytes as usize]);

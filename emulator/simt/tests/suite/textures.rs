@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use simt::{AddressMode, Element, Extent, Image, Launch, Memory, Sampler, Stepper, Trace, What};
 
-use crate::objects::{GEOMETRIES, buffer, fetch, kernel, run};
+use crate::objects::{GEOMETRIES, arguments, buffer, fetch, kernel, run, sampler};
 use crate::values::Random;
 use AddressMode::{Border, Clamp, Mirror, Wrap};
 
@@ -121,23 +121,15 @@ fn coordinates_lie_in_texels() {
         let image = Image { address, extent, element: Element::U32, channels: 1 };
         for mode in MODES {
             for normalized in [false, true] {
-                let sampler = Sampler {
-                    address_modes: [mode; 3],
-                    normalized_coordinates: normalized,
-                    ..Sampler::default()
-                };
+                let sampler = sampler([mode; 3], normalized);
                 let texture = memory.texture("t", image, sampler).unwrap();
                 let all = coordinates(texels, normalized, &mut random);
                 let at: Vec<_> = all.iter().map(|x| [0, x.to_bits(), 0, 0]).collect();
                 let found = run(&module, &memory, texture, &at).unwrap();
                 for (x, found) in all.into_iter().zip(found) {
                     let wanted = model(x, texels, mode, normalized).map_or(0, |texel| texel + 1);
-                    assert_eq!(
-                        found,
-                        [wanted, 0, 0, 0],
-                        "{x:e} ({:#x}) of {texels}, {mode:?}, normalized: {normalized}",
-                        x.to_bits()
-                    );
+                    let what = format!("{x:e} of {texels}, {mode:?}, normalized: {normalized}");
+                    assert_eq!(found, [wanted, 0, 0, 0], "{what} ({:#x})", x.to_bits());
                 }
                 memory.free(texture).unwrap();
             }
@@ -180,11 +172,7 @@ fn every_geometry_and_type_is_fetched() {
             let image = Image { address, extent, element, channels };
             for modes in [[Clamp, Border, Mirror], [Mirror, Wrap, Border], [Border, Clamp, Wrap]] {
                 for normalized in [false, true] {
-                    let sampler = Sampler {
-                        address_modes: modes,
-                        normalized_coordinates: normalized,
-                        ..Sampler::default()
-                    };
+                    let sampler = sampler(modes, normalized);
                     let texture = memory.texture("t", image, sampler).unwrap();
                     let opcode = format!("tex.{level}{geometry}.v4.{ty}.f32");
                     let module = kernel(&fetch(&opcode, registers));
@@ -214,17 +202,12 @@ fn every_geometry_and_type_is_fetched() {
                         if let (Some(x), Some(y), Some(z)) = (along(0, width), y, z) {
                             let rows = if geometry == "a1d" { 1 } else { height };
                             let texel = 4 * channels;
-                            let row = if matches!(extent, Extent::Pitched { .. }) {
-                                pitch
-                            } else {
-                                width * texel
-                            };
+                            let is_pitched = matches!(extent, Extent::Pitched { .. });
+                            let row = if is_pitched { pitch } else { width * texel };
                             let first = ((z * rows + y) * row + x * texel) as usize;
-                            for (channel, wanted) in
-                                wanted.iter_mut().enumerate().take(channels as usize)
-                            {
-                                let at = first + 4 * channel;
-                                *wanted = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+                            let texel = &bytes[first..first + texel as usize];
+                            for (wanted, channel) in wanted.iter_mut().zip(texel.chunks(4)) {
+                                *wanted = u32::from_le_bytes(channel.try_into().unwrap());
                             }
                         }
                         assert_eq!(found, wanted, "{extent:?} {modes:?} {normalized} at {at:?}");
@@ -278,34 +261,25 @@ fn elements_have_their_values() {
                                 .get((x.min(width) * channels + channel) as usize)
                                 .filter(|_| channel < channels && x < width);
                             let Some(&value) = value else {
-                                assert_eq!(
-                                    found, 0,
-                                    "{element:?} x {channels}, texel {x}, channel {channel}"
-                                );
+                                assert_eq!(found, 0, "{element:?} x {channels}, {x}, {channel}");
                                 continue;
                             };
                             let signed = match bytes {
                                 1 => i32::from(value as u8 as i8),
                                 _ => i32::from(value as u16 as i16),
                             };
+                            let part = |value: f64, most: f64| ((value / most) as f32).to_bits();
                             let wanted = match (element, normalized) {
                                 (U8 | U16, false) => value,
                                 (S8 | S16, false) => signed as u32,
-                                (U8, true) => ((f64::from(value) / 255.0) as f32).to_bits(),
-                                (U16, true) => ((f64::from(value) / 65535.0) as f32).to_bits(),
-                                (S8, true) => {
-                                    ((f64::from(signed.max(-127)) / 127.0) as f32).to_bits()
-                                }
-                                (S16, true) => {
-                                    ((f64::from(signed.max(-32767)) / 32767.0) as f32).to_bits()
-                                }
+                                (U8, true) => part(value.into(), 255.0),
+                                (U16, true) => part(value.into(), 65535.0),
+                                (S8, true) => part(signed.max(-127).into(), 127.0),
+                                (S16, true) => part(signed.max(-32767).into(), 32767.0),
                                 (F16, _) => half(value as u16),
                                 _ => value,
                             };
-                            assert_eq!(
-                                found, wanted,
-                                "{element:?} {value:#x}, normalized: {normalized}"
-                            );
+                            assert_eq!(found, wanted, "{element:?} {value:#x} {normalized}");
                         }
                     }
                 }
@@ -341,7 +315,7 @@ fn a_stepper_goes_through_fetches() {
     let texture = memory.texture("t", image, Sampler::default()).unwrap();
     let at = buffer(&memory, "at", &[0; 512]);
     let out = memory.allocate("out", 512).unwrap();
-    let arguments: Vec<u8> = [texture, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+    let arguments = arguments(texture, at, out);
     let module = kernel(&fetch("tex.1d.v4.u32.s32", "%r5"));
     let launch = Launch::new(module.kernel("k").unwrap(), [1; 3], [32, 1, 1], &arguments);
     let mut stepper = Stepper::new(launch, memory, false).unwrap();
@@ -363,7 +337,7 @@ fn fetches_are_in_the_trace() {
     let texture = memory.texture("t", image, Sampler::default()).unwrap();
     let at: Vec<u8> = [2_u32, 0, 0, 0, 9, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
     let (at, out) = (buffer(&memory, "at", &at), memory.allocate("out", 32).unwrap());
-    let arguments: Vec<u8> = [texture, at, out].into_iter().flat_map(u64::to_le_bytes).collect();
+    let arguments = arguments(texture, at, out);
     let module = kernel(&fetch("tex.1d.v4.u32.s32", "{%r5}"));
     let launch = Launch::new(module.kernel("k").unwrap(), [1; 3], [2, 1, 1], &arguments);
     let mut trace = Trace::new(9);

@@ -6,7 +6,7 @@ use crate::form::{Form, across, check};
 use crate::values::low;
 
 /// The types of memory: name, bytes, signed.
-const TYPES: [(&str, u32, bool); 14] = [
+pub const TYPES: [(&str, u32, bool); 14] = [
     ("b8", 1, false),
     ("u8", 1, false),
     ("s8", 1, true),
@@ -37,29 +37,13 @@ const SPACES: [(&str, &str); 10] = [
     (".param::func", "p"),
 ];
 
-const LOAD_ORDERS: [&str; 9] = [
-    "",
-    ".weak",
-    ".volatile",
-    ".relaxed.cta",
-    ".relaxed.gpu",
-    ".relaxed.sys",
-    ".acquire.cta",
-    ".acquire.gpu",
-    ".acquire.sys",
-];
-
-const STORE_ORDERS: [&str; 9] = [
-    "",
-    ".weak",
-    ".volatile",
-    ".relaxed.cta",
-    ".relaxed.gpu",
-    ".relaxed.sys",
-    ".release.cta",
-    ".release.gpu",
-    ".release.sys",
-];
+/// The orders of loads, or of stores, for which `one_sided` is `acquire` or `release`.
+fn orders(one_sided: &str) -> Vec<String> {
+    let scoped = ["relaxed", one_sided]
+        .into_iter()
+        .flat_map(|order| ["cta", "gpu", "sys"].map(|scope| format!(".{order}.{scope}")));
+    ["", ".weak", ".volatile"].map(String::from).into_iter().chain(scoped).collect()
+}
 
 /// The registers that values of a type may be loaded to and stored from.
 fn registers(name: &str, bytes: u32) -> &'static [Kind] {
@@ -78,11 +62,11 @@ fn vector(names: &[&str], count: u32) -> String {
 }
 
 /// Calls `visit` with space, address, order, vector, type and register of all accesses there are.
-fn each(orders: &[&str], mut visit: impl FnMut(&str, &str, &str, u32, (&str, u32, bool), Kind)) {
+fn each(orders: &[String], mut visit: impl FnMut(&str, &str, &str, u32, (&str, u32, bool), Kind)) {
     for (space, address) in SPACES {
         for order in orders {
             let is_local = space == ".local" || space.starts_with(".param");
-            if is_local && !["", ".weak"].contains(order) {
+            if is_local && !["", ".weak"].contains(&&**order) {
                 continue;
             }
             for count in [1, 2, 4] {
@@ -104,13 +88,13 @@ fn each(orders: &[&str], mut visit: impl FnMut(&str, &str, &str, u32, (&str, u32
 
 pub fn forms() -> Vec<Form> {
     let mut all = Vec::new();
-    each(&LOAD_ORDERS, |space, address, order, count, ty, kind| {
+    each(&orders("acquire"), |space, address, order, count, ty, kind| {
         let opcode = format!("ld{order}{space}{}.{}", lanes(count), ty.0);
         let pair = "{{1}, {2}}";
         let before = format!("mov.u64 %rd25, l; st{space}.v2.b64 [{address}], {pair};");
         all.push(load(&opcode, &before, address, count, ty, kind));
     });
-    each(&STORE_ORDERS, |space, address, order, count, ty, kind| {
+    each(&orders("release"), |space, address, order, count, ty, kind| {
         let opcode = format!("st{order}{space}{}.{}", lanes(count), ty.0);
         all.push(store(&opcode, space, address, count, ty, kind));
     });

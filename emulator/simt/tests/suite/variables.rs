@@ -8,6 +8,7 @@
 use simt::{Launch, Memory, Module, Report, ReportKind, Stepper, Variable};
 
 use crate::kernel::HEAD;
+use crate::transfer::TYPES;
 
 fn module(declarations: &str, body: &str) -> Module {
     module_of(declarations, "", body)
@@ -44,24 +45,6 @@ fn variable(memory: &Memory, module: &Module, name: &str) -> Variable {
     memory.variable(module, name).unwrap().unwrap_or_else(|| panic!("no variable `{name}`"))
 }
 
-/// The types, their bytes, and whether they are signed.
-const TYPES: [(&str, usize, bool); 14] = [
-    ("b8", 1, false),
-    ("u8", 1, false),
-    ("s8", 1, true),
-    ("b16", 2, false),
-    ("u16", 2, false),
-    ("s16", 2, true),
-    ("b32", 4, false),
-    ("u32", 4, false),
-    ("s32", 4, true),
-    ("f32", 4, false),
-    ("b64", 8, false),
-    ("u64", 8, false),
-    ("s64", 8, true),
-    ("f64", 8, false),
-];
-
 /// The spaces of parameters, and those of constants.
 const SPACES: [&str; 6] =
     ["param", "param::entry", "weak.param", "weak.param::entry", "const", "weak.const"];
@@ -71,7 +54,8 @@ const SPACES: [&str; 6] =
 fn each_load(mut visit: impl FnMut(&str, usize, (&str, usize, bool))) {
     for space in SPACES {
         for (vector, count) in [("", 1), (".v2", 2), (".v4", 4)] {
-            for ty in TYPES.into_iter().filter(|ty| count * ty.1 <= 16) {
+            let types = TYPES.map(|(name, bytes, signed)| (name, bytes as usize, signed));
+            for ty in types.into_iter().filter(|ty| count * ty.1 <= 16) {
                 visit(&format!("ld.{space}{vector}.{}", ty.0), count, ty);
             }
         }

@@ -4,12 +4,12 @@ use std::cell::Cell;
 
 use super::global::writable;
 use super::local::no_parameter;
-use super::moved::{addresses, aligned, in_spaces};
+use super::moved::{addresses, in_spaces};
 use crate::isa::{Address, Atomic, Order, Slot, Space, Type};
 use crate::machine::arithmetic::{float, half};
 use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, actor};
 use crate::memory::global::{self, Named, Word};
-use crate::memory::order::{Access, Refused};
+use crate::memory::order::Access;
 use crate::report::{ReportKind, Result, fault, lanes as each};
 
 /// An `atom` or `red` instruction. The old value goes to `d`.
@@ -42,9 +42,7 @@ impl Run<'_> {
         // is taken.
         let changed = Cell::new(false);
         in_spaces(operation.space, &all, lanes, |space, addresses, lanes| {
-            aligned(addresses, lanes, bytes, "updates", || {
-                self.what(space, addresses, lanes, bytes)
-            })?;
+            self.aligned_in(space, addresses, lanes, bytes, "updates")?;
             self.count(place, space, addresses, lanes, bytes);
             for lane in each(lanes) {
                 let (b, c) = (r.lane(b, wide, lane), r.lane(c, wide, lane));
@@ -62,26 +60,24 @@ impl Run<'_> {
                         let offset =
                             self.in_shared(scratch, addresses, lane, lanes, bytes, "updates")?;
                         let actor = actor(place, lane, Order::Relaxed);
-                        let done = if wide {
-                            let update = |[low, high]: [u32; 2]| {
-                                let old = u64::from(low) | u64::from(high) << 32;
-                                (old, [new(old) as u32, (new(old) >> 32) as u32])
-                            };
-                            scratch.shared.update(offset, bytes, actor, update)
-                        } else {
-                            let update = |[old]: [u32; 1]| (old.into(), [new(old.into()) as u32]);
-                            scratch.shared.update(offset, bytes, actor, update)
+                        let update = |[low, high]: [u32; 2]| {
+                            let old = u64::from(low) | u64::from(high) << 32;
+                            (old, [new(old) as u32, (new(old) >> 32) as u32])
                         };
-                        match done {
-                            Ok(old) => {
-                                let access = Access::of(place.pc, operation.order, [true, true]);
-                                self.hand(scratch, place, access, (offset, bytes), lane)?;
-                                old
-                            }
+                        let narrow = |[old]: [u32; 1]| (old.into(), [new(old.into()) as u32]);
+                        let done = match wide {
+                            true => scratch.shared.update(offset, bytes, actor, update),
+                            false => scratch.shared.update(offset, bytes, actor, narrow),
+                        };
+                        let old = match done {
+                            Ok(old) => old,
                             Err(found) => {
                                 return self.shared_fault(found, "updates", bytes, offset, lane);
                             }
-                        }
+                        };
+                        let access = Access::of(place.pc, operation.order, [true, true]);
+                        self.hand(scratch, place, access, (offset, bytes), lane)?;
+                        old
                     }
                     Space::Parameter => return no_parameter("updates", addresses, lanes),
                     Space::Local => {
@@ -125,16 +121,8 @@ impl Run<'_> {
             );
             return fault(ReportKind::Uninitialized, 1 << lane, message);
         }
-        if let Some(order) = &mut self.order {
-            let access = Access::of(place.pc, operation.order, [true, true]);
-            match order.access(&mut self.account, place.unit, address, bytes, access) {
-                Ok(()) => {}
-                Err(Refused::Race(conflict)) => {
-                    self.unordered(place, "updates", address, lane, buffer, conflict)?;
-                }
-                Err(Refused::Fault(fault)) => return Err(fault),
-            }
-        }
+        let does = ([true, true], "updates");
+        self.ordered(place, operation.order, does, (address, bytes), buffer, lane)?;
         let [low, rest @ ..] = words else { return Ok(0) };
         let Some(high) = rest.first() else {
             // The other bytes of the word stay.
@@ -180,26 +168,11 @@ fn combine(op: Atomic, ty: Type, space: Space, old: u64, b: u64, c: u64) -> u64 
         (Atomic::Or, _) => old | b,
         (Atomic::Xor, _) => old ^ b,
         (Atomic::Exchange, _) => b,
-        (Atomic::CompareAndSwap, _) => {
-            if old == b {
-                c
-            } else {
-                old
-            }
-        }
-        (Atomic::Increment, _) => {
-            if old >= b {
-                0
-            } else {
-                old + 1
-            }
-        }
-        (Atomic::Decrement, _) => {
-            if old == 0 || old > b {
-                b
-            } else {
-                old - 1
-            }
-        }
+        (Atomic::CompareAndSwap, _) if old == b => c,
+        (Atomic::CompareAndSwap, _) => old,
+        (Atomic::Increment, _) if old >= b => 0,
+        (Atomic::Increment, _) => old + 1,
+        (Atomic::Decrement, _) if old == 0 || old > b => b,
+        (Atomic::Decrement, _) => old - 1,
     }
 }

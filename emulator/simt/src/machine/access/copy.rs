@@ -11,7 +11,7 @@
 //! `tests/suite`, and by `copies.ptx` in `tests/cases`.
 
 use super::mbarrier::Operation;
-use super::moved::{addresses, aligned};
+use super::moved::addresses;
 use crate::isa::{Address, Instruction, Op, Order, Slot, Space};
 use crate::machine::state::{Copies, Lanes, Next, Pending, Place, Registers, Run, Scratch, actor};
 use crate::report::{Copied, Count, ReportKind, Result, What, fault, lanes as each, uncounted};
@@ -26,6 +26,8 @@ pub(crate) struct Copy {
     pub(crate) source_bytes: Option<Slot>,
 }
 
+const COPIES: &str = "copies";
+
 impl Run<'_> {
     pub(crate) fn copy_async(
         &mut self,
@@ -37,25 +39,24 @@ impl Run<'_> {
     ) -> Result<()> {
         let bytes = copy.bytes;
         let (to, from) = (addresses(r, copy.to), addresses(r, copy.from));
-        aligned(&from, lanes, bytes, "copies", || self.what(Space::Global, &from, lanes, bytes))?;
-        aligned(&to, lanes, bytes, "copies", || self.what(Space::Shared, &to, lanes, bytes))?;
+        self.aligned_in(Space::Global, &from, lanes, bytes, COPIES)?;
+        self.aligned_in(Space::Shared, &to, lanes, bytes, COPIES)?;
         let read: [u32; 32] = std::array::from_fn(|lane| {
             copy.source_bytes.map_or(bytes, |slot| r.words(slot)[lane].min(bytes))
         });
         // A lane that only writes zeros makes no request to global memory.
-        let asking =
-            each(lanes).filter(|&lane| read[lane] > 0).fold(0, |all, lane| all | 1 << lane);
+        let asking = each(lanes).filter(|&lane| read[lane] > 0).map(|lane| 1 << lane).sum();
         if asking != 0 {
             self.count(place, Space::Global, &from, asking, bytes);
             let zeros: u32 = each(asking).map(|lane| bytes - read[lane]).sum();
             self.tally.traffic[place.pc as usize].bytes -= u64::from(zeros);
         }
         for lane in each(lanes) {
-            let offset = self.in_shared(scratch, &to, lane, lanes, bytes, "copies")?;
+            let offset = self.in_shared(scratch, &to, lane, lanes, bytes, COPIES)?;
             let value = self.part(place, from[lane], read[lane], lane)?;
             let expected = scratch.shared.expect(offset, bytes, actor(place, lane, Order::Weak));
             if let Err(found) = expected {
-                return self.shared_fault(found, "copies", bytes, offset, lane);
+                return self.shared_fault(found, COPIES, bytes, offset, lane);
             }
             self.account.room(&mut scratch.copies.pending, "copies in flight")?;
             scratch.copies.pending.push(Pending { lane, group: None, offset, bytes, value });
@@ -80,9 +81,7 @@ impl Run<'_> {
         }
         Ok(value)
     }
-}
 
-impl Run<'_> {
     /// Executes `cp.async.commit_group`.
     pub(crate) fn commit_group(
         &mut self,
@@ -124,11 +123,7 @@ impl Run<'_> {
         });
         Ok(())
     }
-}
 
-const COPIES: &str = "copies";
-
-impl Run<'_> {
     /// Copies from global memory to the place and mbarrier of the instruction before this one.
     pub(crate) fn copy_in(
         &mut self,
@@ -146,10 +141,10 @@ impl Run<'_> {
             return Ok(Next::Step);
         };
         let (to, from, mbarriers) = (addresses(r, to), addresses(r, from), addresses(r, mbarrier));
-        aligned(&from, lanes, 16, COPIES, || self.what(Space::Global, &from, lanes, 16))?;
-        aligned(&to, lanes, 16, COPIES, || self.what(Space::Shared, &to, lanes, 16))?;
+        self.aligned_in(Space::Global, &from, lanes, 16, COPIES)?;
+        self.aligned_in(Space::Shared, &to, lanes, 16, COPIES)?;
         let verb = Operation::BULK;
-        aligned(&mbarriers, lanes, 8, verb, || self.what(Space::Shared, &mbarriers, lanes, 8))?;
+        self.aligned_in(Space::Shared, &mbarriers, lanes, 8, verb)?;
         if place.warp_epoch == u32::MAX {
             return uncounted("barriers of a warp", lanes);
         }
@@ -167,8 +162,8 @@ impl Run<'_> {
                 scratch.shared.put_down(offset + i, value);
             }
             self.count_bulk(place, from[lane], bytes);
-            let told = scratch.shared.told(mbarrier, offset, bytes, actor);
-            self.told(scratch, place, told, mbarrier, lane)?;
+            let notified = scratch.shared.notify(mbarrier, offset, bytes, actor);
+            self.notified(scratch, place, notified, mbarrier, lane)?;
         }
         scratch.shared.part(place.warp, place.warp_epoch);
         self.progress = true;
@@ -185,18 +180,17 @@ impl Run<'_> {
         lanes: u32,
     ) -> Result<()> {
         let (to, from) = (addresses(r, to), addresses(r, from));
-        aligned(&to, lanes, 16, COPIES, || self.what(Space::Global, &to, lanes, 16))?;
-        aligned(&from, lanes, 16, COPIES, || self.what(Space::Shared, &from, lanes, 16))?;
+        self.aligned_in(Space::Global, &to, lanes, 16, COPIES)?;
+        self.aligned_in(Space::Shared, &from, lanes, 16, COPIES)?;
         for lane in each(lanes) {
             let bytes = self.whole(r.words(bytes)[lane], lane)?;
             let offset = self.in_shared(scratch, &from, lane, 1 << lane, bytes, COPIES)?;
             let actor = actor(place, lane, Order::Weak);
             for i in (0..bytes).step_by(16) {
-                let value = match scratch.shared.read::<4>(offset + i, 16, actor) {
+                let read = scratch.shared.read::<4>(offset + i, 16, actor);
+                let value = match read {
                     Ok(value) => value,
-                    Err(found) => {
-                        return self.shared_fault(found, COPIES, 16, offset + i, lane);
-                    }
+                    Err(found) => return self.shared_fault(found, COPIES, 16, offset + i, lane),
                 };
                 let address = to[lane].wrapping_add(i.into());
                 self.write(place, Order::Weak, address, 16, value, lane)?;

@@ -8,7 +8,7 @@
 //! it. Tested by `memory.rs`, `transfer.rs` and `launches.rs` in `tests/suite`, and by `blocks.ptx`
 //! and `reports.ptx` in `tests/cases`.
 
-use super::moved::{Asked, Moved, gathered, spread};
+use super::moved::{Moved, Request, gathered, spread};
 use crate::isa::{Order, Vector};
 use crate::machine::state::{Place, Registers, Run};
 use crate::memory::global::{self, Buffer, Contents, Named, PAGE_WORDS, Word, Wrong, page_of};
@@ -21,7 +21,7 @@ impl Run<'_> {
         r: &mut Registers,
         place: &Place,
         shape: Vector,
-        asked: Asked<'_>,
+        asked: Request<'_>,
     ) -> Result<()> {
         let (_, lanes, _) = asked;
         match shape.bytes() {
@@ -37,7 +37,7 @@ impl Run<'_> {
         r: &Registers,
         place: &Place,
         shape: Vector,
-        asked: Asked<'_>,
+        asked: Request<'_>,
     ) -> Result<()> {
         match shape.bytes() {
             16 => self.write_all::<4>(place, shape, asked, &gathered(r, &shape)),
@@ -51,7 +51,7 @@ impl Run<'_> {
         &mut self,
         place: &Place,
         shape: Vector,
-        (addresses, lanes, stride): Asked<'_>,
+        (addresses, lanes, stride): Request<'_>,
     ) -> Result<Moved<W>> {
         let (bytes, mut moved) = (shape.bytes(), [[0; W]; 32]);
         let near = self.near::<W>(shape, addresses, lanes);
@@ -93,7 +93,7 @@ impl Run<'_> {
         &mut self,
         place: &Place,
         shape: Vector,
-        (addresses, lanes, stride): Asked<'_>,
+        (addresses, lanes, stride): Request<'_>,
         moved: &Moved<W>,
     ) -> Result<()> {
         let bytes = shape.bytes();
@@ -151,7 +151,7 @@ impl Run<'_> {
                     Err(wrong) => return self.wrong(wrong, false, (buffer, offset), bytes, lane),
                 }
             }
-            self.ordered(place, order, false, address, bytes, buffer, lane)?;
+            self.ordered(place, order, ([true, false], "reads"), (address, bytes), buffer, lane)?;
             return Ok(value);
         }
         for (value, word) in value.iter_mut().zip(&words[..(bytes / 4) as usize]) {
@@ -177,7 +177,7 @@ impl Run<'_> {
         writable((buffer, offset), bytes, lane, "writes")?;
         let words = &self.page(buffer, offset, lane)?[global::word_in_page(offset)..];
         if self.order.is_some() || order != Order::Weak || bytes < 4 {
-            self.ordered(place, order, true, address, bytes, buffer, lane)?;
+            self.ordered(place, order, ([false, true], "writes"), (address, bytes), buffer, lane)?;
             let part = global::mask((offset % 4) as usize, bytes.min(4) as usize);
             for (value, word) in value.iter().zip(&words[..bytes.div_ceil(4) as usize]) {
                 word.put(value << (8 * (offset % 4)), part);
@@ -193,23 +193,21 @@ impl Run<'_> {
     }
 
     /// Records the access if blocks run together, and reports it if it races with another warp's.
-    #[expect(clippy::too_many_arguments, reason = "what an access is made of")]
-    fn ordered(
+    /// It reads, writes or does both, as `does` and the verb describe.
+    pub(crate) fn ordered(
         &mut self,
         place: &Place,
         order: Order,
-        writes: bool,
-        address: u64,
-        bytes: u32,
+        (does, verb): ([bool; 2], &str),
+        (address, bytes): (u64, u32),
         buffer: &Buffer,
         lane: usize,
     ) -> Result<()> {
         let Some(all) = &mut self.order else { return Ok(()) };
-        let access = Access::of(place.pc, order, [!writes, writes]);
+        let access = Access::of(place.pc, order, does);
         match all.access(&mut self.account, place.unit, address, bytes, access) {
             Ok(()) => Ok(()),
             Err(Refused::Race(conflict)) => {
-                let verb = if writes { "writes" } else { "reads" };
                 self.unordered(place, verb, address, lane, buffer, conflict)
             }
             Err(Refused::Fault(fault)) => Err(fault),
@@ -360,19 +358,10 @@ impl<'a> Near<'a> {
 
 impl Run<'_> {
     #[cold]
-    pub(crate) fn nowhere<T>(
-        &self,
-        address: u64,
-        bytes: u32,
-        lane: usize,
-        verb: &str,
-    ) -> Result<T> {
+    fn nowhere<T>(&self, address: u64, bytes: u32, lane: usize, verb: &str) -> Result<T> {
         let what = global::describe(self.slots, address);
-        fault(
-            ReportKind::OutOfBounds,
-            1 << lane,
-            format!("{verb} {} at {what}", Count(bytes, "byte")),
-        )
+        let message = format!("{verb} {} at {what}", Count(bytes, "byte"));
+        fault(ReportKind::OutOfBounds, 1 << lane, message)
     }
 
     #[cold]
@@ -387,27 +376,16 @@ impl Run<'_> {
         let verb = if writes { "writes" } else { "reads" };
         let what =
             format!("{verb} {} at offset {offset} of {}", Count(bytes, "byte"), Named(buffer));
-        let (kind, message) = match wrong {
-            Wrong::Unwritten => {
-                (ReportKind::Uninitialized, format!("{what}, which nothing has written"))
-            }
-            Wrong::OtherBlock { block, wrote } => {
-                let who = match block {
-                    Some(block) => format!("block {block}"),
-                    None => "several other blocks".to_string(),
-                };
-                let does = match (wrote, block) {
-                    (true, _) => "writes",
-                    (false, Some(_)) => "reads",
-                    (false, None) => "read",
-                };
-                let message = format!(
-                    "{what}, which {who} {does} in the same launch: nothing orders the two"
-                );
-                (ReportKind::Race, message)
-            }
+        let Wrong::OtherBlock { block, wrote } = wrong else {
+            let message = format!("{what}, which nothing has written");
+            return fault(ReportKind::Uninitialized, 1 << lane, message);
         };
-        fault(kind, 1 << lane, message)
+        let who = match block {
+            Some(block) => format!("block {block} {}", if wrote { "writes" } else { "reads" }),
+            None => format!("several other blocks {}", if wrote { "writes" } else { "read" }),
+        };
+        let message = format!("{what}, which {who} in the same launch: nothing orders the two");
+        fault(ReportKind::Race, 1 << lane, message)
     }
 
     #[cold]
@@ -421,10 +399,10 @@ impl Run<'_> {
         conflict: Conflict,
     ) -> Result<()> {
         let warps = place.warps as usize;
-        let (launch, unit) = self.beside.warp(conflict.unit);
+        let (launch, unit) = self.others.warp(conflict.unit);
         let (block, warp) = (unit / warps, unit % warps);
         let block = block as u64 + place.first_block;
-        let launch = match launch == self.beside.number {
+        let launch = match launch == self.others.number {
             true => String::new(),
             false => format!(" of launch {launch}"),
         };

@@ -7,7 +7,7 @@
 //! row. Tested by `wmma.rs` and `matrix_rows.rs` in `tests/suite`, and by `products.ptx` in
 //! `tests/cases`.
 
-use super::moved::{addresses, aligned};
+use super::moved::addresses;
 use crate::isa::{
     Address, Element, Fragment, LOCAL_WINDOW, Order, Part, SHARED_WINDOW, Slot, Space, Type, Vector,
 };
@@ -185,27 +185,13 @@ impl Run<'_> {
         scratch: &mut Scratch<'_>,
         place: &Place,
         shape: Vector,
-        parts: impl Iterator<Item = ([u64; 32], usize)>,
-    ) -> Result<()> {
-        for (to, bits) in parts {
-            self.store_shifted(r, scratch, place, shape, &to, bits)?;
-        }
-        Ok(())
-    }
-
-    /// Stores the part of a register above its low `bits` bits.
-    fn store_shifted(
-        &mut self,
-        r: &mut Registers,
-        scratch: &mut Scratch<'_>,
-        place: &Place,
-        shape: Vector,
-        to: &[u64; 32],
-        bits: usize,
+        mut parts: impl Iterator<Item = ([u64; 32], usize)>,
     ) -> Result<()> {
         let (slot, value) = (shape.slots[0], *r.words(shape.slots[0]));
-        r.set_words(slot, ALL, |lane| value[lane] >> bits);
-        let stored = self.store_at(r, scratch, place, shape, to, ALL);
+        let stored = parts.try_for_each(|(to, bits)| {
+            r.set_words(slot, ALL, |lane| value[lane] >> bits);
+            self.store_at(r, scratch, place, shape, &to, ALL)
+        });
         r.set_words(slot, ALL, |lane| value[lane]);
         stored
     }
@@ -225,7 +211,7 @@ impl Run<'_> {
                 all[lane] -= SHARED_WINDOW;
             }
         }
-        aligned(&all, lanes, 16, verb, || self.what(Space::Shared, &all, lanes, 16))?;
+        self.aligned_in(Space::Shared, &all, lanes, 16, verb)?;
         self.count(place, Space::Shared, &all, lanes, 16);
         Ok(all)
     }
@@ -242,14 +228,8 @@ impl Run<'_> {
         let all = self.rows(r, place, rows, if stores { "writes" } else { "reads" })?;
         self.progress |= stores;
         for (matrix, &slot) in slots.iter().enumerate().take(rows.count.into()) {
-            let shape = Vector {
-                space: Space::Shared,
-                order: Order::Weak,
-                ty: Type::U32,
-                count: 1,
-                wide: false,
-                slots: [slot; 4],
-            };
+            let whole = Vector::plain(Type::U32, 1, false, [slot; 4]);
+            let shape = Vector { space: Space::Shared, ..whole };
             let [first, second] = [0, 1].map(|i| rows.addresses(&all, matrix, i));
             match (stores, rows.transposed) {
                 (false, false) => self.load_plainly(r, scratch, place, shape, &first)?,
@@ -258,13 +238,13 @@ impl Run<'_> {
                     let upper = self.half(r, scratch, place, shape, &second)?;
                     r.set_words(slot, ALL, |lane| low[lane] | upper[lane] << 16);
                 }
-                (true, false) => self.store_shared(r, scratch, place, shape, &first, ALL)?,
+                (true, false) => self.store_shared(r, scratch, place, shape, (&first, ALL))?,
                 (true, true) => {
                     let half = Vector { ty: Type::U16, ..shape };
-                    self.store_shared(r, scratch, place, half, &first, ALL)?;
+                    self.store_shared(r, scratch, place, half, (&first, ALL))?;
                     let value = *r.words(slot);
                     r.set_words(slot, ALL, |lane| value[lane] >> 16);
-                    let stored = self.store_shared(r, scratch, place, half, &second, ALL);
+                    let stored = self.store_shared(r, scratch, place, half, (&second, ALL));
                     r.set_words(slot, ALL, |lane| value[lane]);
                     stored?;
                 }
@@ -307,9 +287,7 @@ impl Run<'_> {
         shape: Vector,
         from: &[u64; 32],
     ) -> Result<()> {
-        match self.load_shared(r, scratch, place, shape, from, ALL) {
-            Ok(()) => Ok(()),
-            Err(fault) => self.load_unwritten(r, scratch, place, shape, (from, ALL), fault),
-        }
+        let done = self.load_shared(r, scratch, place, shape, (from, ALL));
+        done.or_else(|fault| self.load_unwritten(r, scratch, place, shape, (from, ALL), fault))
     }
 }

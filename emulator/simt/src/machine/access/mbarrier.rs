@@ -3,10 +3,11 @@
 //! A test of a phase that is not over ends the warp's turn, so that the warps that it waits for
 //! run.
 
-use super::moved::{addresses, aligned};
+use super::moved::addresses;
 use crate::isa::{Address, Order, Slot, Space};
-use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, Vain, actor};
-use crate::memory::shared::{Fault, MOST_ARRIVALS, Phase, Wrong, mbarrier_bytes};
+use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch, Spin, actor};
+use crate::memory::shared::Fault;
+use crate::memory::shared::mbarrier::{MOST_ARRIVALS, Phase, Wrong, mbarrier_bytes};
 use crate::report::{Count, ReportKind, Result, fault, lanes as each, uncounted};
 
 /// An operation on an mbarrier.
@@ -48,11 +49,11 @@ impl Run<'_> {
         let lanes = at.active;
         const USES: &str = "uses an mbarrier of";
         let all = addresses(r, address);
-        aligned(&all, lanes, 8, USES, || self.what(Space::Shared, &all, lanes, 8))?;
+        self.aligned_in(Space::Shared, &all, lanes, 8, USES)?;
         if place.warp_epoch == u32::MAX {
             return uncounted("barriers of a warp", lanes);
         }
-        let (mut vain, mut over) = (None, 0);
+        let (mut spin, mut over) = (None, 0);
         for lane in each(lanes) {
             let offset = self.in_shared(scratch, &all, lane, lanes, 8, USES)?;
             let actor = actor(place, lane, Order::Weak);
@@ -63,34 +64,31 @@ impl Run<'_> {
                 Operation::Invalidate => {
                     scratch.shared.invalidate(offset, actor).map_err(Wrong::from)
                 }
-                Operation::Arrive { d, count } => {
-                    let count = count.map_or(1, |slot| r.words(slot)[lane]);
-                    let arrived = scratch.shared.arrive_at(offset, count, actor);
-                    if let (Ok((state, _)), Some(d)) = (&arrived, d) {
-                        r.set_lane(d, true, lane, *state);
-                    }
-                    if let (Ok((_, over)), Some(order)) = (&arrived, &mut self.order) {
-                        let (account, unit) = (&mut self.account, place.unit);
-                        order.arrive(account, unit, (place.block, offset), *over)?;
+                Operation::Arrive { d, .. } | Operation::Expect { d, .. } => {
+                    let (arrived, publishes) = match operation {
+                        Operation::Expect { bytes, arrives, .. } => {
+                            let bytes = bytes.map(|slot| r.words(slot)[lane]);
+                            if bytes.is_some_and(|bytes| bytes > MOST_ARRIVALS) {
+                                return self.too_many_bytes(bytes, offset, lane);
+                            }
+                            let expected = scratch.shared.expect_at(offset, bytes, arrives, actor);
+                            (expected, arrives || bytes.is_none())
+                        }
+                        Operation::Arrive { count, .. } => {
+                            let count = count.map_or(1, |slot| r.words(slot)[lane]);
+                            (scratch.shared.arrive_at(offset, count, actor), true)
+                        }
+                        _ => (Err(Wrong::Phase), false),
+                    };
+                    if let Ok((state, over)) = arrived {
+                        if let Some(d) = d {
+                            r.set_lane(d, true, lane, state);
+                        }
+                        if publishes {
+                            self.arrive(place, offset, over)?;
+                        }
                     }
                     arrived.map(|_| ())
-                }
-                Operation::Expect { d, bytes, arrives } => {
-                    let bytes = bytes.map(|slot| r.words(slot)[lane]);
-                    if bytes.is_some_and(|bytes| bytes > MOST_ARRIVALS) {
-                        return self.too_many_bytes(bytes, offset, lane);
-                    }
-                    let expected = scratch.shared.expect_at(offset, bytes, arrives, actor);
-                    if let (Ok((state, _)), Some(d)) = (&expected, d) {
-                        r.set_lane(d, true, lane, *state);
-                    }
-                    if let (Ok((_, over)), Some(order)) = (&expected, &mut self.order)
-                        && (arrives || bytes.is_none())
-                    {
-                        let (account, unit) = (&mut self.account, place.unit);
-                        order.arrive(account, unit, (place.block, offset), *over)?;
-                    }
-                    expected.map(|_| ())
                 }
                 Operation::Test { phase, parity, .. } => {
                     let phase = match parity {
@@ -107,8 +105,8 @@ impl Run<'_> {
                             }
                         }
                         Ok(false) => {
-                            vain.get_or_insert(Vain { offset, pc: place.pc, lanes: 0 }).lanes |=
-                                1 << lane;
+                            let first = Spin { offset, pc: place.pc, lanes: 0 };
+                            spin.get_or_insert(first).lanes |= 1 << lane;
                         }
                         Err(_) => {}
                     }
@@ -123,7 +121,7 @@ impl Run<'_> {
         match operation {
             Operation::Test { d, .. } => {
                 r.set_predicate(d, lanes, over);
-                Ok(vain.map_or(Next::Step, Next::Yield))
+                Ok(spin.map_or(Next::Step, Next::Yield))
             }
             Operation::Arrive { .. } | Operation::Expect { .. } => {
                 scratch.shared.part(place.warp, place.warp_epoch);
@@ -148,37 +146,39 @@ impl Run<'_> {
             return fault(ReportKind::Barrier, 1 << lane, message);
         }
         match scratch.shared.initialize(offset, count, actor(place, lane, Order::Weak)) {
-            Ok(new) => {
-                if new {
-                    self.account.take(mbarrier_bytes(place.warps), "mbarriers")?;
-                }
-                if let Some(order) = &mut self.order {
-                    order.initialize(&mut self.account, (place.block, offset))?;
-                }
-                Ok(Ok(()))
-            }
-            Err(found) => Ok(Err(found.into())),
+            Ok(true) => self.account.take(mbarrier_bytes(place.warps), "mbarriers")?,
+            Ok(false) => {}
+            Err(found) => return Ok(Err(found.into())),
         }
+        if let Some(order) = &mut self.order {
+            order.initialize(&mut self.account, (place.block, offset))?;
+        }
+        Ok(Ok(()))
     }
 
     /// Handles the result of a bulk copy's notification of its mbarrier.
-    pub(crate) fn told(
+    pub(crate) fn notified(
         &mut self,
         scratch: &mut Scratch<'_>,
         place: &Place,
-        told: std::result::Result<bool, Wrong>,
+        notified: std::result::Result<bool, Wrong>,
         offset: u32,
         lane: usize,
     ) -> Result<()> {
-        let over = match told {
+        let over = match notified {
             Ok(over) => over,
             Err(wrong) => {
                 let operation = Operation::Expect { d: None, bytes: None, arrives: false };
                 return self.wrong_mbarrier(wrong, operation, offset, lane);
             }
         };
-        let room = scratch.shared.room_of(offset);
-        self.account.take(room, "copies in flight")?;
+        let bytes = scratch.shared.unpaid_bytes(offset);
+        self.account.take(bytes, "copies in flight")?;
+        self.arrive(place, offset, over)
+    }
+
+    /// Records in the order of accesses that a warp arrives at an mbarrier.
+    fn arrive(&mut self, place: &Place, offset: u32, over: bool) -> Result<()> {
         match &mut self.order {
             Some(order) => order.arrive(&mut self.account, place.unit, (place.block, offset), over),
             None => Ok(()),

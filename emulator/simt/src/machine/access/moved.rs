@@ -7,7 +7,7 @@ use crate::machine::state::{ALL, Registers};
 use crate::report::{ReportKind, Result, fault, lanes as each};
 
 /// A request of a warp: the addresses, the lanes, and the distance that `stride` returns.
-pub(crate) type Asked<'a> = (&'a [u64; 32], u32, Option<u64>);
+pub(crate) type Request<'a> = (&'a [u64; 32], u32, Option<u64>);
 
 /// Returns every lane's address.
 #[inline(always)]
@@ -129,7 +129,7 @@ pub(crate) fn spread<const W: usize>(
 
 /// Returns value number `k` of an access, extended to its register: by the sign if its type is
 /// signed, otherwise by zeros.
-pub(crate) fn extended(ty: Type, words: &[u32], k: usize) -> u64 {
+fn extended(ty: Type, words: &[u32], k: usize) -> u64 {
     // Short values of a vector share a word.
     let first = 8 * ty.bytes() as usize * k;
     let bits = words[first / 32 % words.len()] >> (first % 32);

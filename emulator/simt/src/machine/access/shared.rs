@@ -24,31 +24,15 @@ impl Run<'_> {
         scratch: &mut Scratch<'_>,
         place: &Place,
         shape: Vector,
-        addresses: &[u64; 32],
-        lanes: u32,
+        asked @ (_, lanes): (&[u64; 32], u32),
     ) -> Result<()> {
         match shape.bytes() {
-            16 => spread(
-                r,
-                &shape,
-                lanes,
-                &self.read_shared::<4>(scratch, place, shape, addresses, lanes)?,
-            ),
-            8 => spread(
-                r,
-                &shape,
-                lanes,
-                &self.read_shared::<2>(scratch, place, shape, addresses, lanes)?,
-            ),
-            _ => spread(
-                r,
-                &shape,
-                lanes,
-                &self.read_shared::<1>(scratch, place, shape, addresses, lanes)?,
-            ),
+            16 => spread(r, &shape, lanes, &self.read_shared::<4>(scratch, place, shape, asked)?),
+            8 => spread(r, &shape, lanes, &self.read_shared::<2>(scratch, place, shape, asked)?),
+            _ => spread(r, &shape, lanes, &self.read_shared::<1>(scratch, place, shape, asked)?),
         }
         if shape.order != Order::Weak {
-            self.hand_all(scratch, place, shape, [true, false], addresses, lanes)?;
+            self.hand_all(scratch, place, shape, [true, false], asked)?;
         }
         Ok(())
     }
@@ -59,25 +43,15 @@ impl Run<'_> {
         scratch: &mut Scratch<'_>,
         place: &Place,
         shape: Vector,
-        addresses: &[u64; 32],
-        lanes: u32,
+        asked: (&[u64; 32], u32),
     ) -> Result<()> {
         match shape.bytes() {
-            16 => {
-                let moved = gathered(r, &shape);
-                self.write_shared::<4>(scratch, place, shape, addresses, lanes, &moved)?;
-            }
-            8 => {
-                let moved = gathered(r, &shape);
-                self.write_shared::<2>(scratch, place, shape, addresses, lanes, &moved)?;
-            }
-            _ => {
-                let moved = gathered(r, &shape);
-                self.write_shared::<1>(scratch, place, shape, addresses, lanes, &moved)?;
-            }
+            16 => self.write_shared::<4>(scratch, place, shape, asked, &gathered(r, &shape))?,
+            8 => self.write_shared::<2>(scratch, place, shape, asked, &gathered(r, &shape))?,
+            _ => self.write_shared::<1>(scratch, place, shape, asked, &gathered(r, &shape))?,
         }
         if shape.order != Order::Weak {
-            self.hand_all(scratch, place, shape, [false, true], addresses, lanes)?;
+            self.hand_all(scratch, place, shape, [false, true], asked)?;
         }
         Ok(())
     }
@@ -89,8 +63,7 @@ impl Run<'_> {
         place: &Place,
         shape: Vector,
         does: [bool; 2],
-        addresses: &[u64; 32],
-        lanes: u32,
+        (addresses, lanes): (&[u64; 32], u32),
     ) -> Result<()> {
         let access = Access::of(place.pc, shape.order, does);
         for lane in each(lanes) {
@@ -138,22 +111,13 @@ impl Run<'_> {
         {
             order.fence(&mut self.account, place.unit)?;
         }
-        match scratch.shared.follows() {
-            true => self.fence_shared(scratch, place, at.active),
-            false => Ok(Next::Step),
+        if !scratch.shared.follows() {
+            return Ok(Next::Step);
         }
-    }
-
-    /// Lets lanes pass a fence: later relaxed accesses may release what they have done and seen.
-    fn fence_shared(
-        &mut self,
-        scratch: &mut Scratch<'_>,
-        place: &Place,
-        lanes: u32,
-    ) -> Result<Next> {
-        let more = scratch.shared.fence(lanes, actor(place, 0, Order::Relaxed));
+        // Later relaxed accesses may release what the lanes have done and seen.
+        let more = scratch.shared.fence(at.active, actor(place, 0, Order::Relaxed));
         self.account.take(more, HANDED)?;
-        self.behind(scratch, place, lanes)
+        self.behind(scratch, place, at.active)
     }
 
     /// Orders the later accesses of the lanes behind what they have released.
@@ -176,8 +140,7 @@ impl Run<'_> {
         scratch: &mut Scratch<'_>,
         place: &Place,
         shape: Vector,
-        addresses: &[u64; 32],
-        lanes: u32,
+        (addresses, lanes): (&[u64; 32], u32),
     ) -> Result<Moved<W>> {
         let (bytes, mut moved) = (bytes_in::<W>(shape), [[0; W]; 32]);
         let same = addresses[0] == addresses[31]
@@ -203,8 +166,7 @@ impl Run<'_> {
         scratch: &mut Scratch<'_>,
         place: &Place,
         shape: Vector,
-        addresses: &[u64; 32],
-        lanes: u32,
+        (addresses, lanes): (&[u64; 32], u32),
         moved: &Moved<W>,
     ) -> Result<()> {
         let bytes = bytes_in::<W>(shape);
@@ -300,51 +262,37 @@ impl Run<'_> {
     #[cold]
     pub(crate) fn shared_found<T>(&self, found: Fault, what: &str, lane: usize) -> Result<T> {
         let at = |pc: u32| self.launch.kernel.place_of(pc as usize);
-        let began = |verb: &str, Culprit { warp, lane, pc }: Culprit| {
+        let did = |verb: &str, Culprit { warp, lane, pc }: Culprit| {
             format!("lane {lane} of warp {warp} {verb} at {}", at(pc))
         };
-        let (kind, message) = match found {
+        let (kind, why) = match found {
             Fault::Uninitialized => {
-                (ReportKind::Uninitialized, format!("{what}, which nothing has written"))
+                (ReportKind::Uninitialized, "which nothing has written".to_string())
             }
             Fault::Unfounded { other } => {
-                let Culprit { warp, lane: other, pc } = other;
-                let message = format!(
-                    "{what}, where lane {other} of warp {warp} wrote at {} what it had read where nothing has written",
-                    at(pc)
-                );
-                (ReportKind::Uninitialized, message)
+                let wrote = did("wrote", other);
+                let why = format!("where {wrote} what it had read where nothing has written");
+                (ReportKind::Uninitialized, why)
             }
             Fault::Race { other, pc, wrote } => {
                 let does = if wrote { "writes" } else { "reads" };
                 let who = match other {
-                    Some(Culprit { warp, lane, .. }) => {
-                        format!("lane {lane} of warp {warp} {does}")
-                    }
-                    None => "other threads read, too,".to_string(),
+                    Some(other) => did(does, other),
+                    None => format!("other threads read, too, at {}", at(pc)),
                 };
-                let place = at(pc);
-                let message =
-                    format!("{what}, which {who} at {place}: no barrier lies between the two");
-                (ReportKind::Race, message)
+                (ReportKind::Race, format!("which {who}: no barrier lies between the two"))
             }
             Fault::Pending { other } => {
-                let message = format!(
-                    "{what}, where the cp.async that {} has not been waited for",
-                    began("started", other)
-                );
-                (ReportKind::Race, message)
+                let why = did("started", other);
+                (ReportKind::Race, format!("where the cp.async that {why} has not been waited for"))
             }
             Fault::Mbarrier { other } => {
-                let message =
-                    format!("{what}, where the mbarrier is that {}", began("initialised", other));
-                (ReportKind::Barrier, message)
+                let why = did("initialised", other);
+                (ReportKind::Barrier, format!("where the mbarrier is that {why}"))
             }
-            Fault::NoMbarrier => {
-                (ReportKind::Uninitialized, format!("{what}, where no mbarrier is"))
-            }
+            Fault::NoMbarrier => (ReportKind::Uninitialized, "where no mbarrier is".to_string()),
         };
-        fault(kind, 1 << lane, message)
+        fault(kind, 1 << lane, format!("{what}, {why}"))
     }
 }
 

@@ -1,10 +1,10 @@
 //! Loads and stores: from operands to addresses, and from addresses to the memory that they select.
 
 use super::local::{load_local, no_parameter, store_local};
-use super::moved::{Asked, addresses, aligned, in_spaces};
+use super::moved::{Request, addresses, aligned, in_spaces};
 use crate::isa::{Address, Order, Space, Vector};
 use crate::machine::state::{Lanes, Next, Place, Registers, Run, Scratch};
-use crate::report::{Accessed, Event, Result, What, lanes as each};
+use crate::report::{Accessed, Result, What, lanes as each};
 
 impl Run<'_> {
     pub(crate) fn load(
@@ -42,10 +42,9 @@ impl Run<'_> {
                     self.load_global(r, place, shape, (addresses, lanes, stride))?;
                 }
                 Space::Shared => {
-                    let done = self.load_shared(r, scratch, place, shape, addresses, lanes);
-                    if let Err(fault) = done {
-                        let accessed = (addresses, lanes);
-                        self.load_unwritten(r, scratch, place, shape, accessed, fault)?;
+                    let asked = (addresses, lanes);
+                    if let Err(fault) = self.load_shared(r, scratch, place, shape, asked) {
+                        self.load_unwritten(r, scratch, place, shape, asked, fault)?;
                     }
                 }
                 Space::Local => load_local(r, scratch, shape, addresses, lanes)?,
@@ -91,7 +90,7 @@ impl Run<'_> {
                     self.store_global(r, place, shape, (addresses, lanes, stride))?;
                 }
                 Space::Shared => {
-                    self.store_shared(r, scratch, place, shape, addresses, lanes)?;
+                    self.store_shared(r, scratch, place, shape, (addresses, lanes))?;
                 }
                 Space::Local => store_local(r, scratch, shape, addresses, lanes)?,
                 Space::Parameter => return no_parameter("writes", addresses, lanes),
@@ -108,12 +107,12 @@ impl Run<'_> {
         place: &Place,
         bytes: u32,
         space: Space,
-        (addresses, lanes, stride): Asked<'_>,
+        (addresses, lanes, stride): Request<'_>,
         verb: &str,
     ) -> Result<()> {
         // If the addresses are equally far apart, the first one and the distance decide for all.
         if stride.is_none_or(|stride| (addresses[0] | stride) & u64::from(bytes - 1) != 0) {
-            aligned(addresses, lanes, bytes, verb, || self.what(space, addresses, lanes, bytes))?;
+            self.aligned_in(space, addresses, lanes, bytes, verb)?;
         }
         match (space, stride) {
             (Space::Global | Space::Generic, Some(stride)) => {
@@ -163,26 +162,25 @@ impl Run<'_> {
         if matches!(space, Space::Local | Space::Constant | Space::Parameter) {
             return Ok(());
         }
-        let kernel = self.launch.kernel;
-        let Some(trace) = &mut self.trace else { return Ok(()) };
-        trace.push(&mut self.account, shape.count, || {
+        self.trace_lanes(place, lanes, shape.count, || {
             let values = shape.slots[..shape.count.into()].iter();
-            Event {
-                block: place.block,
-                warp: place.warp,
-                lanes,
-                line: kernel.places[place.pc as usize].line,
-                source: kernel.source_of(place.pc as usize),
-                what: what(Accessed {
-                    shared: space == Space::Shared,
-                    bytes: shape.ty.bytes(),
-                    addresses: *addresses,
-                    values: values
-                        .map(|&slot| std::array::from_fn(|lane| r.lane(slot, shape.wide, lane)))
-                        .collect(),
-                }),
-            }
+            let values = values.map(|&slot| r.lanes(slot, shape.wide)).collect();
+            let (shared, bytes) = (space == Space::Shared, shape.ty.bytes());
+            what(Accessed { shared, bytes, addresses: *addresses, values })
         })
+    }
+
+    /// Reports the lanes whose address in a space is not a multiple of the access's size.
+    #[inline(always)]
+    pub(crate) fn aligned_in(
+        &self,
+        space: Space,
+        addresses: &[u64; 32],
+        lanes: u32,
+        bytes: u32,
+        verb: &str,
+    ) -> Result<()> {
+        aligned(addresses, lanes, bytes, verb, || self.what(space, addresses, lanes, bytes))
     }
 
     /// Describes the address of the first misaligned lane, or else of the first lane.

@@ -1,8 +1,8 @@
 //! Loads and stores of surfaces.
 
-use super::moved::extended;
+use super::moved::{gathered, spread};
 use super::texture::{Done, meant};
-use crate::isa::{Geometry, Outside, Slot, Type};
+use crate::isa::{Geometry, Outside, Slot, Vector};
 use crate::machine::state::{Place, Registers, Run};
 use crate::memory::texture::Object;
 use crate::report::{Count, ReportKind, Result, What, fault, lanes as each};
@@ -10,21 +10,18 @@ use crate::report::{Count, ReportKind, Result, What, fault, lanes as each};
 pub(crate) struct Surface {
     pub(crate) geometry: Geometry,
     pub(crate) outside: Outside,
-    pub(crate) ty: Type,
-    pub(crate) count: u8,
-    pub(crate) wide: bool,
-    pub(crate) slots: [Slot; 4],
+    pub(crate) shape: Vector,
     pub(crate) object: Slot,
     pub(crate) at: [Slot; 3],
 }
 
 impl Surface {
     fn bytes(&self) -> u32 {
-        self.ty.bytes() * u32::from(self.count)
+        self.shape.bytes()
     }
 
     fn nothing(&self) -> Done {
-        Done { lanes: 0, addresses: [0; 32], bytes: self.bytes(), count: self.count }
+        Done { lanes: 0, addresses: [0; 32], bytes: self.bytes(), count: self.shape.count }
     }
 
     fn opcode(&self, stores: bool) -> String {
@@ -42,26 +39,17 @@ impl<'a> Run<'a> {
         access: &Surface,
         lanes: u32,
     ) -> Result<()> {
-        let mut done = access.nothing();
+        let (mut done, mut moved) = (access.nothing(), [[0; 4]; 32]);
         for lane in each(lanes) {
             let (object, found) = self.surface_at(r, access, false, lane)?;
-            let words = match found {
-                Some(address) => {
-                    done.add(lane, address, access.bytes());
-                    self.read_object(place, object, (address, access.bytes()), lane)?
-                }
-                None => [0; 4],
-            };
-            for k in 0..usize::from(access.count) {
-                let value = match access.ty.bytes() {
-                    8 => u64::from(words[2 * k % 4]) | u64::from(words[(2 * k + 1) % 4]) << 32,
-                    _ => extended(access.ty, &words, k),
-                };
-                r.set_lane(access.slots[k % 4], access.wide, lane, value);
+            if let Some(address) = found {
+                done.add(lane, address, access.bytes());
+                moved[lane] = self.read_object(place, object, (address, access.bytes()), lane)?;
             }
         }
+        spread(r, &access.shape, lanes, &moved);
         self.count_objects(place, lanes, &done);
-        self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Load)
+        self.trace_objects(r, place, &done, (&access.shape.slots, access.shape.wide), What::Load)
     }
 
     #[inline(never)]
@@ -81,29 +69,15 @@ impl<'a> Run<'a> {
                 objects[lane] = Some(object);
             }
         }
+        let moved = gathered(r, &access.shape);
         for (lane, object) in objects.into_iter().enumerate() {
             let Some(object) = object else { continue };
-            let (bytes, mut words) = (access.ty.bytes(), [0; 4]);
-            for k in 0..usize::from(access.count) {
-                let value = r.lane(access.slots[k % 4], access.wide, lane);
-                let first = bytes as usize * k;
-                match bytes {
-                    8 => {
-                        words[2 * k % 4] = value as u32;
-                        words[(2 * k + 1) % 4] = (value >> 32) as u32;
-                    }
-                    _ => {
-                        let part = value as u32 & u32::MAX >> (32 - 8 * bytes);
-                        words[first / 4 % 4] |= part << (8 * (first % 4));
-                    }
-                }
-            }
             let at = (done.addresses[lane], access.bytes());
-            self.write_object(place, object, at, &words, lane)?;
+            self.write_object(place, object, at, &moved[lane], lane)?;
         }
         self.progress = true;
         self.count_objects(place, lanes, &done);
-        self.trace_objects(r, place, &done, (&access.slots, access.wide), What::Store)
+        self.trace_objects(r, place, &done, (&access.shape.slots, access.shape.wide), What::Store)
     }
 
     /// Returns a lane's surface, and the address in it; see [`surface_place`].
@@ -148,11 +122,12 @@ fn surface_place(
         Geometry::Layers2 => [b, c, layer],
     };
     let what = || {
-        let coordinates = &at[..match geometry {
+        let axes = match geometry {
             Geometry::One => 1,
             Geometry::Two => 2,
             _ => 3,
-        }];
+        };
+        let coordinates = &at[..axes];
         format!(
             "{verb} {} at byte {} of a row{} of {object}",
             Count(access.bytes(), "byte"),

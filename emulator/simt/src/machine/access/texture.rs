@@ -12,9 +12,7 @@ use crate::machine::state::{Place, Registers, Run, Words};
 use crate::memory::global::{self, Named};
 use crate::memory::texture::coordinate::{channel, texel};
 use crate::memory::texture::{self, Element, Extent, Object, Table};
-use crate::report::{
-    Accessed, Count, Event, Fault, ReportKind, Result, What, fault, lanes as each,
-};
+use crate::report::{Accessed, Count, Fault, ReportKind, Result, What, fault, lanes as each};
 
 /// The accesses of lanes to textures or surfaces, for counters and traces.
 pub(crate) struct Done {
@@ -123,7 +121,7 @@ impl<'a> Run<'a> {
     ) -> Result<[u32; 4]> {
         let mut found = [0; 16];
         for (at, length) in pieces(address, bytes) {
-            if self.has_written(place, at, length, lane)? {
+            if self.is_written(place, at, length, lane)? {
                 let (buffer, offset) = self.locate(at, length, lane, "reads")?;
                 let message = format!(
                     "reads through {object} {} at offset {offset} of {}, which the same launch writes: textures and surfaces are \
@@ -161,22 +159,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Returns whether the launch has written any of up to 16 aligned bytes.
-    fn has_written(
-        &mut self,
-        place: &Place,
-        address: u64,
-        bytes: u32,
-        lane: usize,
-    ) -> Result<bool> {
+    /// Returns true if the launch has written any of up to 16 aligned bytes.
+    fn is_written(&mut self, place: &Place, address: u64, bytes: u32, lane: usize) -> Result<bool> {
         let words = bytes.div_ceil(4);
         if let Some(order) = &mut self.order {
-            for word in address / 4..address / 4 + u64::from(words) {
-                if order.has_written(&mut self.account, word, bytes >= 4)? {
-                    return Ok(true);
-                }
-            }
-            return Ok(false);
+            let mut words = address / 4..address / 4 + u64::from(words);
+            let mut one = |word| order.has_written(&mut self.account, word, bytes >= 4);
+            return words.try_fold(false, |any, word| Ok(any || one(word)?));
         }
         let (buffer, offset) = self.locate(address, bytes, lane, "reads")?;
         let Some(page) = buffer.page(global::page_of(offset)) else { return Ok(false) };
@@ -199,23 +188,14 @@ impl<'a> Run<'a> {
         (slots, wide): (&[Slot; 4], bool),
         what: fn(Accessed) -> What,
     ) -> Result<()> {
-        let kernel = self.launch.kernel;
-        let Some(trace) = self.trace.as_mut().filter(|_| done.lanes != 0) else { return Ok(()) };
-        trace.push(&mut self.account, done.count, || Event {
-            block: place.block,
-            warp: place.warp,
-            lanes: done.lanes,
-            line: kernel.places[place.pc as usize].line,
-            source: kernel.source_of(place.pc as usize),
-            what: what(Accessed {
-                shared: false,
-                bytes: done.bytes / u32::from(done.count),
-                addresses: done.addresses,
-                values: slots[..usize::from(done.count)]
-                    .iter()
-                    .map(|&slot| std::array::from_fn(|lane| r.lane(slot, wide, lane)))
-                    .collect(),
-            }),
+        if done.lanes == 0 {
+            return Ok(());
+        }
+        self.trace_lanes(place, done.lanes, done.count, || {
+            let values = slots[..usize::from(done.count)].iter();
+            let values = values.map(|&slot| r.lanes(slot, wide)).collect();
+            let (bytes, addresses) = (done.bytes / u32::from(done.count), done.addresses);
+            what(Accessed { shared: false, bytes, addresses, values })
         })
     }
 }

@@ -26,8 +26,9 @@ use std::sync::Arc;
 use super::moved::addresses;
 use crate::isa::{
     Address, Bank, Base, Instruction, LOCAL_WINDOW, Logic, Op, PARAMETER_WINDOW, SHARED_WINDOW,
-    Shuffle, Slot, Space, Vector,
+    Slot, Space, Vector,
 };
+use crate::machine::lanes::source;
 use crate::machine::state::{
     ALL, Lanes, NONE, Place, Registers, Run, Scratch, Sources, Unwritten, actor,
 };
@@ -107,8 +108,8 @@ impl Unwritten {
                     self.unused(active, &self.of(Bank::Word, slot))?;
                 }
                 let (a, from, clamp) = (self.of(Bank::Word, a), r.words(b), r.words(c));
-                let from = |i: usize| source(op, i as u32, from[i], clamp[i]) as usize;
-                let sources = by_lane(|i| a[from(i)]);
+                let from = |i: usize| source(op, i as u32, from[i], clamp[i]);
+                let sources = by_lane(|i| a[from(i).map_or(i, |from| from as usize & 31)]);
                 flow.results.push(((Bank::Word, d), sources));
                 flow.results.extend(valid.map(|d| ((Bank::Predicate, d), NONE)));
             }
@@ -254,19 +255,6 @@ fn combined(op: Logic, (a, x): (Sources, u32), (b, y): (Sources, u32)) -> Source
     })
 }
 
-/// Returns the lane that a shuffle reads from, as PTX defines it.
-fn source(op: Shuffle, lane: u32, b: u32, c: u32) -> u32 {
-    let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
-    let (lowest, highest) = (lane & segment, lane & segment | clamp & !segment);
-    let (source, is_inside) = match op {
-        Shuffle::Up => (lane.wrapping_sub(b), lane as i64 - i64::from(b) >= i64::from(highest)),
-        Shuffle::Down => (lane + b, lane + b <= highest),
-        Shuffle::Butterfly => (lane ^ b, lane ^ b <= highest),
-        Shuffle::Index => (lowest | b & !segment, lowest | b & !segment <= highest),
-    };
-    if is_inside { source & 31 } else { lane }
-}
-
 /// Returns the word of local memory that an access begins at, or `None` in another space.
 fn local(space: Space, address: u64) -> Option<u64> {
     match space {
@@ -301,7 +289,7 @@ impl Run<'_> {
         }
         let bank = if shape.wide { Bank::Long } else { Bank::Word };
         for lane in each(lanes) {
-            let whole = self.load_shared(r, scratch, place, shape, addresses, 1 << lane);
+            let whole = self.load_shared(r, scratch, place, shape, (addresses, 1 << lane));
             let Err(fault) = whole else { continue };
             if fault.kind != ReportKind::Uninitialized {
                 return Err(fault);
@@ -314,7 +302,7 @@ impl Run<'_> {
                 let slot = shape.slots[number];
                 let one = Vector { count: 1, slots: [slot; 4], ..shape };
                 let at = addresses[lane] + u64::from(shape.ty.bytes()) * number as u64;
-                let found = self.load_shared(r, scratch, place, one, &[at; 32], 1 << lane);
+                let found = self.load_shared(r, scratch, place, one, (&[at; 32], 1 << lane));
                 match found {
                     Ok(()) => {}
                     Err(fault) if fault.kind == ReportKind::Uninitialized => {

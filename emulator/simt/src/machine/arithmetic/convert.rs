@@ -36,13 +36,12 @@ pub(crate) fn convert(r: &mut Registers, conversion: Conversion, d: Slot, a: Slo
             let a = *r.longs(a);
             r.set_words(d, lanes, |i| a[i] as u32);
         }
-        _ if to.is_wide() => {
-            let a: [u64; 32] = std::array::from_fn(|i| r.lane(a, from.is_wide(), i));
-            r.set_longs(d, lanes, |i| one(conversion, a[i]));
-        }
         _ => {
-            let a: [u64; 32] = std::array::from_fn(|i| r.lane(a, from.is_wide(), i));
-            r.set_words(d, lanes, |i| one(conversion, a[i]) as u32);
+            let a = r.lanes(a, from.is_wide());
+            match to.is_wide() {
+                true => r.set_longs(d, lanes, |i| one(conversion, a[i])),
+                false => r.set_words(d, lanes, |i| one(conversion, a[i]) as u32),
+            }
         }
     }
 }
@@ -72,10 +71,8 @@ fn one(conversion: Conversion, bits: u64) -> u64 {
             float_bits(to, clamped(from_integer(to, value, round), clamp), round)
         } else if clamp == Clamp::Saturate {
             let (low, high) = range(to);
-            cut(to, value.clamp(low, high) as u64)
+            extend(to, value.clamp(low, high) as u64)
         } else {
-            // The sign of an 8-bit result fills its 16-bit register, which narrower stores do not
-            // see.
             extend(to, value as u64)
         };
     }
@@ -87,7 +84,7 @@ fn one(conversion: Conversion, bits: u64) -> u64 {
             return if is_wide { extend(to, 1 << (8 * to.bytes() - 1)) } else { 0 };
         }
         let (low, high) = range(to);
-        return cut(to, (integral_part(value, round) as i128).clamp(low, high) as u64);
+        return extend(to, (integral_part(value, round) as i128).clamp(low, high) as u64);
     }
     let value = if integral { integral_part(value, round) } else { value };
     float_bits(to, clamped(value, clamp), round)
@@ -111,17 +108,6 @@ fn integer(ty: Type, bits: u64) -> i128 {
 fn range(ty: Type) -> (i128, i128) {
     let bits = 8 * ty.bytes();
     if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
-}
-
-/// Returns the low bits that the type has.
-fn cut(ty: Type, value: u64) -> u64 {
-    match ty.bytes() {
-        // An 8-bit value is in a 16-bit register, which its sign fills.
-        1 => extend(ty, value),
-        2 => value & 0xffff,
-        4 => value & 0xffff_ffff,
-        _ => value,
-    }
 }
 
 /// Returns the low bits that the type has. The sign of an 8-bit type fills the register above it.

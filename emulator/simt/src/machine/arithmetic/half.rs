@@ -148,17 +148,11 @@ pub(crate) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
 }
 
 /// Returns for lower and upper halves the lanes in which they compare, and the lanes with a NaN.
-pub(crate) fn compare(
-    r: &Registers,
-    compare: Compare,
-    ty: Type,
-    a: Slot,
-    b: Slot,
-) -> [[u32; 2]; 2] {
+pub(crate) fn compare(r: &Registers, op: Compare, ty: Type, a: Slot, b: Slot) -> [[u32; 2]; 2] {
     let half = Half::of(ty);
     let (a, b) = (*r.words(a), *r.words(b));
     [false, true].map(|upper| {
         let number = |word: u32| half.number(half.part(word, upper));
-        ordered(compare, |i| number(a[i]), |i| number(b[i]))
+        ordered(op, |i| number(a[i]), |i| number(b[i]))
     })
 }

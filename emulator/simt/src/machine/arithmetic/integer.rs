@@ -62,18 +62,12 @@ pub(crate) fn binary(r: &mut Registers, op: Binary, ty: Type, [d, a, b]: [Slot; 
         (4, signed) => {
             words(r, op, signed, [d, a, b], lanes, |a| a, |b| b);
         }
-        (_, true) => {
+        (_, signed) => {
             // The shift count of a 16-bit value is a 32-bit register.
             let shift = matches!(op, Binary::Shl | Binary::Shr);
-            let extend = |value: u32| value as i16 as u32;
+            let extend = |value: u32| if signed { value as i16 as u32 } else { value & 0xffff };
             let right = |b| if shift { b } else { extend(b) };
-            words(r, in_32_bits(op), true, [d, a, b], lanes, extend, right);
-            cut(r, op, d, lanes);
-        }
-        (_, false) => {
-            let shift = matches!(op, Binary::Shl | Binary::Shr);
-            let right = |b| if shift { b } else { b & 0xffff };
-            words(r, in_32_bits(op), false, [d, a, b], lanes, |a| a & 0xffff, right);
+            words(r, in_32_bits(op), signed, [d, a, b], lanes, extend, right);
             cut(r, op, d, lanes);
         }
     }
@@ -92,6 +86,61 @@ fn cut(r: &mut Registers, op: Binary, d: Slot, lanes: u32) {
     r.set_words(d, lanes, |i| wide[i] >> shift & 0xffff);
 }
 
+/// Executes an operation by `$of`, for both widths of registers. The types are the unsigned and the
+/// signed integers of the width, and of twice the width. Shifts follow the list.
+macro_rules! operations {
+    ($r:ident.$of:ident($op:ident, $signed:ident, [$d:ident, $a:ident, $b:ident], $lanes:ident),
+        [$u:ident $s:ident $double:ident $double_signed:ident],
+        $left:ident $right:ident, { $($shift:pat $(if $guard:expr)? => $shifted:expr),* }) => {
+        match $op {
+            Binary::Add => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| $left(a).wrapping_add($right(b))),
+            Binary::Sub => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| $left(a).wrapping_sub($right(b))),
+            Binary::MulLow => {
+                $r.$of($d, $lanes, [$a, $b], |_, [a, b]| $left(a).wrapping_mul($right(b)));
+            }
+            Binary::MulHigh if $signed => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| {
+                let (a, b) = ($left(a) as $s as $double_signed, $right(b) as $s as $double_signed);
+                ((a * b) >> $u::BITS) as $u
+            }),
+            Binary::MulHigh => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| {
+                (($double::from($left(a)) * $double::from($right(b))) >> $u::BITS) as $u
+            }),
+            Binary::Div if $signed => {
+                $r.$of($d, $lanes, [$a, $b], |_, [a, b]| match $right(b) as $s {
+                    0 => $u::MAX,
+                    b => ($left(a) as $s).wrapping_div(b) as $u,
+                });
+            }
+            Binary::Div => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| {
+                $left(a).checked_div($right(b)).unwrap_or($u::MAX)
+            }),
+            Binary::Rem if $signed => {
+                $r.$of($d, $lanes, [$a, $b], |_, [a, b]| match $right(b) as $s {
+                    0 => $u::MAX,
+                    b => ($left(a) as $s).wrapping_rem(b) as $u,
+                });
+            }
+            Binary::Rem => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| {
+                $left(a).checked_rem($right(b)).unwrap_or($u::MAX)
+            }),
+            Binary::Min if $signed => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| {
+                ($left(a) as $s).min($right(b) as $s) as $u
+            }),
+            Binary::Min => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| $left(a).min($right(b))),
+            Binary::Max if $signed => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| {
+                ($left(a) as $s).max($right(b) as $s) as $u
+            }),
+            Binary::Max => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| $left(a).max($right(b))),
+            Binary::And => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| $left(a) & $right(b)),
+            Binary::Or => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| $left(a) | $right(b)),
+            Binary::Xor => $r.$of($d, $lanes, [$a, $b], |_, [a, b]| $left(a) ^ $right(b)),
+            $($shift $(if $guard)? => $shifted,)*
+            // These are operations on floats.
+            Binary::MinNan | Binary::MaxNan | Binary::Quotient | Binary::QuotientFull => {}
+        }
+    };
+}
+
 #[inline(always)]
 fn words(
     r: &mut Registers,
@@ -102,123 +151,40 @@ fn words(
     left: impl Fn(u32) -> u32,
     right: impl Fn(u32) -> u32,
 ) {
-    match op {
-        Binary::Add => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).wrapping_add(right(b))),
-        Binary::Sub => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).wrapping_sub(right(b))),
-        Binary::MulLow => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).wrapping_mul(right(b))),
-        Binary::MulHigh if signed => {
-            r.words_of(d, lanes, [a, b], |_, [a, b]| {
-                ((i64::from(left(a) as i32) * i64::from(right(b) as i32)) >> 32) as u32
-            });
-        }
-        Binary::MulHigh => {
-            r.words_of(d, lanes, [a, b], |_, [a, b]| {
-                ((u64::from(left(a)) * u64::from(right(b))) >> 32) as u32
-            });
-        }
-        Binary::Div if signed => r.words_of(d, lanes, [a, b], |_, [a, b]| match right(b) as i32 {
-            0 => u32::MAX,
-            b => (left(a) as i32).wrapping_div(b) as u32,
-        }),
-        Binary::Div => r.words_of(d, lanes, [a, b], |_, [a, b]| {
-            left(a).checked_div(right(b)).unwrap_or(u32::MAX)
-        }),
-        Binary::Rem if signed => r.words_of(d, lanes, [a, b], |_, [a, b]| match right(b) as i32 {
-            0 => u32::MAX,
-            b => (left(a) as i32).wrapping_rem(b) as u32,
-        }),
-        Binary::Rem => r.words_of(d, lanes, [a, b], |_, [a, b]| {
-            left(a).checked_rem(right(b)).unwrap_or(u32::MAX)
-        }),
-        Binary::Min if signed => {
-            r.words_of(d, lanes, [a, b], |_, [a, b]| (left(a) as i32).min(right(b) as i32) as u32);
-        }
-        Binary::Min => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).min(right(b))),
-        Binary::Max if signed => {
-            r.words_of(d, lanes, [a, b], |_, [a, b]| (left(a) as i32).max(right(b) as i32) as u32);
-        }
-        Binary::Max => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).max(right(b))),
-        Binary::And => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a) & right(b)),
-        Binary::Or => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a) | right(b)),
-        Binary::Xor => r.words_of(d, lanes, [a, b], |_, [a, b]| left(a) ^ right(b)),
+    operations!(r.words_of(op, signed, [d, a, b], lanes), [u32 i32 u64 i64], left right, {
         Binary::Shl => {
-            r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).checked_shl(right(b)).unwrap_or(0))
-        }
+            r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).checked_shl(right(b)).unwrap_or(0));
+        },
         Binary::Shr if signed => {
             r.words_of(d, lanes, [a, b], |_, [a, b]| (left(a) as i32 >> right(b).min(31)) as u32);
-        }
+        },
         Binary::Shr => {
-            r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).checked_shr(right(b)).unwrap_or(0))
+            r.words_of(d, lanes, [a, b], |_, [a, b]| left(a).checked_shr(right(b)).unwrap_or(0));
         }
-        // These are operations on floats.
-        Binary::MinNan | Binary::MaxNan | Binary::Quotient | Binary::QuotientFull => {}
-    }
+    });
 }
 
 fn binary64(r: &mut Registers, op: Binary, signed: bool, [d, a, b]: [Slot; 3], lanes: u32) {
-    if matches!(op, Binary::Shl | Binary::Shr) {
-        let b = *r.words(b);
-        match op {
-            Binary::Shl => r.longs_of(d, lanes, [a], |i, [a]| a.checked_shl(b[i]).unwrap_or(0)),
-            _ if signed => r.longs_of(d, lanes, [a], |i, [a]| (a as i64 >> b[i].min(63)) as u64),
-            _ => r.longs_of(d, lanes, [a], |i, [a]| a.checked_shr(b[i]).unwrap_or(0)),
-        }
-        return;
+    // The number of bits of a shift is in a 32-bit register.
+    if let Binary::Shl | Binary::Shr = op {
+        let by = *r.words(b);
+        return match op {
+            Binary::Shl => r.longs_of(d, lanes, [a], |i, [a]| a.checked_shl(by[i]).unwrap_or(0)),
+            _ if signed => r.longs_of(d, lanes, [a], |i, [a]| (a as i64 >> by[i].min(63)) as u64),
+            _ => r.longs_of(d, lanes, [a], |i, [a]| a.checked_shr(by[i]).unwrap_or(0)),
+        };
     }
-    match op {
-        Binary::Add => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.wrapping_add(b)),
-        Binary::Sub => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.wrapping_sub(b)),
-        Binary::MulLow => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.wrapping_mul(b)),
-        Binary::MulHigh if signed => r.longs_of(d, lanes, [a, b], |_, [a, b]| {
-            ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64
-        }),
-        Binary::MulHigh => {
-            r.longs_of(d, lanes, [a, b], |_, [a, b]| {
-                ((u128::from(a) * u128::from(b)) >> 64) as u64
-            });
-        }
-        Binary::Div if signed => r.longs_of(d, lanes, [a, b], |_, [a, b]| match b as i64 {
-            0 => u64::MAX,
-            b => (a as i64).wrapping_div(b) as u64,
-        }),
-        Binary::Div => {
-            r.longs_of(d, lanes, [a, b], |_, [a, b]| a.checked_div(b).unwrap_or(u64::MAX))
-        }
-        Binary::Rem if signed => r.longs_of(d, lanes, [a, b], |_, [a, b]| match b as i64 {
-            0 => u64::MAX,
-            b => (a as i64).wrapping_rem(b) as u64,
-        }),
-        Binary::Rem => {
-            r.longs_of(d, lanes, [a, b], |_, [a, b]| a.checked_rem(b).unwrap_or(u64::MAX))
-        }
-        Binary::Min if signed => {
-            r.longs_of(d, lanes, [a, b], |_, [a, b]| (a as i64).min(b as i64) as u64);
-        }
-        Binary::Min => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.min(b)),
-        Binary::Max if signed => {
-            r.longs_of(d, lanes, [a, b], |_, [a, b]| (a as i64).max(b as i64) as u64);
-        }
-        Binary::Max => r.longs_of(d, lanes, [a, b], |_, [a, b]| a.max(b)),
-        Binary::And => r.longs_of(d, lanes, [a, b], |_, [a, b]| a & b),
-        Binary::Or => r.longs_of(d, lanes, [a, b], |_, [a, b]| a | b),
-        Binary::Xor => r.longs_of(d, lanes, [a, b], |_, [a, b]| a ^ b),
-        // Shifts are handled above, and the others are operations on floats.
+    let (left, right) = (|a: u64| a, |b: u64| b);
+    operations!(r.longs_of(op, signed, [d, a, b], lanes), [u64 i64 u128 i128], left right, {
         Binary::Shl | Binary::Shr => {}
-        Binary::MinNan | Binary::MaxNan | Binary::Quotient | Binary::QuotientFull => {}
-    }
+    });
 }
 
 /// Executes `mul.wide` and, with a summand, `mad.wide`.
-pub(crate) fn wide(
-    r: &mut Registers,
-    ty: Type,
-    [d, a, b]: [Slot; 3],
-    summand: Option<Slot>,
-    lanes: u32,
-) {
+pub(crate) fn wide(r: &mut Registers, ty: Type, [d, a, b]: [Slot; 3], c: Option<Slot>, lanes: u32) {
     let (a, b) = (*r.words(a), *r.words(b));
     if ty.bytes() == 2 {
-        let c = summand.map_or([0; 32], |c| *r.words(c));
+        let c = c.map_or([0; 32], |c| *r.words(c));
         if ty == Type::S16 {
             r.set_words(d, lanes, |i| {
                 (i32::from(a[i] as i16) * i32::from(b[i] as i16)).wrapping_add(c[i] as i32) as u32
@@ -228,7 +194,7 @@ pub(crate) fn wide(
         }
         return;
     }
-    let c = summand.map_or([0; 32], |c| *r.longs(c));
+    let c = c.map_or([0; 32], |c| *r.longs(c));
     if ty == Type::S32 {
         r.set_longs(d, lanes, |i| {
             (i64::from(a[i] as i32) * i64::from(b[i] as i32)).wrapping_add(c[i] as i64) as u64

@@ -29,14 +29,8 @@ pub(crate) fn unary(r: &mut Registers, op: Unary, ty: Type, d: Slot, a: Slot, ac
 }
 
 /// Executes `selp`.
-pub(crate) fn select(
-    r: &mut Registers,
-    ty: Type,
-    [d, a, b]: [Slot; 3],
-    predicate: Slot,
-    lanes: u32,
-) {
-    let predicate = r.predicate(predicate);
+pub(crate) fn select(r: &mut Registers, ty: Type, [d, a, b]: [Slot; 3], by: Slot, lanes: u32) {
+    let predicate = r.predicate(by);
     if ty.is_wide() {
         let mut chosen = *r.longs(b);
         put(&mut chosen, predicate, r.longs(a));
@@ -140,9 +134,8 @@ pub(crate) fn convert_address(
     r: &mut Registers,
     space: Space,
     to: bool,
-    d: Slot,
-    a: Slot,
-    active: u32,
+    [d, a]: [Slot; 2],
+    lanes: u32,
 ) {
     let window = match space {
         Space::Shared => SHARED_WINDOW,
@@ -151,11 +144,8 @@ pub(crate) fn convert_address(
         Space::Global | Space::Constant | Space::Generic => 0,
     };
     let a = *r.longs(a);
-    r.set_longs(
-        d,
-        active,
-        |i| if to { a[i].wrapping_sub(window) } else { a[i].wrapping_add(window) },
-    );
+    let offset = if to { window.wrapping_neg() } else { window };
+    r.set_longs(d, lanes, |i| a[i].wrapping_add(offset));
 }
 
 /// Executes `activemask`.

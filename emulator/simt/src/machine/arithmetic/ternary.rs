@@ -3,34 +3,24 @@
 use super::integer::{binary, mask};
 use super::simd::{simd_word, video_word};
 use crate::isa::{Binary, Carry, Factors, Permute, Slot, Ternary, Type};
-use crate::machine::state::{Longs, Registers};
+use crate::machine::state::Registers;
 
-pub(crate) fn ternary(
-    r: &mut Registers,
-    op: Ternary,
-    ty: Type,
-    [d, a, b, c]: [Slot; 4],
-    lanes: u32,
-) {
+pub(crate) fn ternary(r: &mut Registers, op: Ternary, ty: Type, slots: [Slot; 4], lanes: u32) {
     let signed = ty.is_signed();
     match op {
-        Ternary::MadLow => multiply_add(r, Binary::MulLow, ty, [d, a, b, c], lanes),
-        Ternary::MadHigh => multiply_add(r, Binary::MulHigh, ty, [d, a, b, c], lanes),
+        Ternary::MadLow => multiply_add(r, Binary::MulLow, ty, slots, lanes),
+        Ternary::MadHigh => multiply_add(r, Binary::MulHigh, ty, slots, lanes),
         Ternary::AbsoluteDifference => {
             // The larger operand minus the smaller, plus the summand. All are read first, since the
             // destination may be one of them.
-            let read = |r: &Registers, slot| -> [u64; 32] {
-                std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i))
-            };
-            let c = read(r, c);
-            let (x, y) = (read(r, a), read(r, b));
+            let [d, operands @ ..] = slots;
+            let [x, y, c] = operands.map(|slot| r.lanes(slot, ty.is_wide()));
             let bits = 8 * ty.bytes();
             let value = |v: u64| {
                 let low = v << (64 - bits);
-                if signed {
-                    i128::from(low as i64 >> (64 - bits))
-                } else {
-                    (low >> (64 - bits)).into()
+                match signed {
+                    true => i128::from(low as i64 >> (64 - bits)),
+                    false => (low >> (64 - bits)).into(),
                 }
             };
             let sum = |i: usize| c[i].wrapping_add(value(x[i]).abs_diff(value(y[i])) as u64);
@@ -40,18 +30,18 @@ pub(crate) fn ternary(
                 _ => r.set_words(d, lanes, |i| sum(i) as u32 & 0xffff),
             }
         }
-        Ternary::FunnelLeft { wrap } => words(r, [d, a, b, c], lanes, |low, high, shift| {
+        Ternary::FunnelLeft { wrap } => words(r, slots, lanes, |low, high, shift| {
             let shift = if wrap { shift & 31 } else { shift.min(32) };
             ((pair(low, high) << shift) >> 32) as u32
         }),
-        Ternary::FunnelRight { wrap } => words(r, [d, a, b, c], lanes, |low, high, shift| {
+        Ternary::FunnelRight { wrap } => words(r, slots, lanes, |low, high, shift| {
             let shift = if wrap { shift & 31 } else { shift.min(32) };
             (pair(low, high) >> shift) as u32
         }),
-        Ternary::Permute(mode) => words(r, [d, a, b, c], lanes, |low, high, pick| {
+        Ternary::Permute(mode) => words(r, slots, lanes, |low, high, pick| {
             (0..4).fold(0, |all, i| all | byte(mode, pair(low, high), pick, i) << (8 * i))
         }),
-        Ternary::Mad24 { high, sat } => words(r, [d, a, b, c], lanes, |a, b, c| {
+        Ternary::Mad24 { high, sat } => words(r, slots, lanes, |a, b, c| {
             let low = |v: u32| {
                 if signed { i64::from((v << 8) as i32 >> 8) } else { (v & 0xff_ffff).into() }
             };
@@ -60,9 +50,9 @@ pub(crate) fn ternary(
             if sat { (half as i32).saturating_add(c as i32) as u32 } else { half.wrapping_add(c) }
         }),
         Ternary::DotProduct { with, a_signed, b_signed } => {
-            words(r, [d, a, b, c], lanes, |a, b, c| dot(with, [a_signed, b_signed], a, b, c));
+            words(r, slots, lanes, |a, b, c| dot(with, [a_signed, b_signed], a, b, c));
         }
-        Ternary::Extend { wrap } => words(r, [d, a, b, c], lanes, |a, b, _| {
+        Ternary::Extend { wrap } => words(r, slots, lanes, |a, b, _| {
             let bits = if wrap { b & 31 } else { b.min(32) };
             match 32 - bits {
                 32 => 0,
@@ -70,16 +60,16 @@ pub(crate) fn ternary(
                 above => a << above >> above,
             }
         }),
-        Ternary::Mask { wrap } => words(r, [d, a, b, c], lanes, |a, b, _| {
+        Ternary::Mask { wrap } => words(r, slots, lanes, |a, b, _| {
             let [position, count] = [a, b].map(|v| if wrap { v & 31 } else { v.min(32) });
             let below = |bits: u32| (1_u64 << bits.min(32)) - 1;
             (below(position + count) & !below(position)) as u32
         }),
-        Ternary::Simd(simd) => words(r, [d, a, b, c], lanes, |a, b, c| simd_word(simd, a, b, c)),
+        Ternary::Simd(simd) => words(r, slots, lanes, |a, b, c| simd_word(simd, a, b, c)),
         Ternary::Video(video) => {
-            words(r, [d, a, b, c], lanes, |a, b, c| video_word(video, a, b, c));
+            words(r, slots, lanes, |a, b, c| video_word(video, a, b, c));
         }
-        Ternary::FindNth => words(r, [d, a, b, c], lanes, |a, b, c| nth(a, b, c as i32)),
+        Ternary::FindNth => words(r, slots, lanes, |a, b, c| nth(a, b, c as i32)),
     }
 }
 
@@ -101,14 +91,9 @@ fn multiply_add(r: &mut Registers, half: Binary, ty: Type, [d, a, b, c]: [Slot; 
 }
 
 #[inline(always)]
-fn words(
-    r: &mut Registers,
-    [d, a, b, c]: [Slot; 4],
-    lanes: u32,
-    value: impl Fn(u32, u32, u32) -> u32,
-) {
-    let (a, b, c) = (*r.words(a), *r.words(b), *r.words(c));
-    r.set_words(d, lanes, |i| value(a[i], b[i], c[i]));
+fn words(r: &mut Registers, [d, x @ ..]: [Slot; 4], lanes: u32, of: impl Fn(u32, u32, u32) -> u32) {
+    let [a, b, c] = x.map(|slot| *r.words(slot));
+    r.set_words(d, lanes, |i| of(a[i], b[i], c[i]));
 }
 
 fn pair(low: u32, high: u32) -> u64 {
@@ -177,8 +162,7 @@ pub(crate) fn carry(
     lanes: u32,
 ) {
     let bits = 8 * ty.bytes();
-    let read = |slot| -> Longs { std::array::from_fn(|i| r.lane(slot, ty.is_wide(), i)) };
-    let (a, b, c) = (read(a), read(b), read(c));
+    let [a, b, c] = [a, b, c].map(|slot| r.lanes(slot, ty.is_wide()));
     // On an H200, a difference sets the flag where it does not borrow. PTX leaves open what `subc`
     // makes of a sum's flag.
     let is_difference = op == Carry::Sub;

@@ -167,6 +167,12 @@ impl Registers {
         if wide { self.longs(slot)[lane] } else { self.words(slot)[lane].into() }
     }
 
+    /// Returns all lanes of a register, as 64 bits each.
+    #[inline(always)]
+    pub(crate) fn lanes(&self, slot: Slot, wide: bool) -> Longs {
+        std::array::from_fn(|lane| self.lane(slot, wide, lane))
+    }
+
     #[inline(always)]
     pub(crate) fn set_lane(&mut self, slot: Slot, wide: bool, lane: usize, value: u64) {
         if wide {
@@ -284,17 +290,15 @@ impl Identity<'_> {
             Special::WarpCount => self.warps,
             Special::WarpSize => 32,
             Special::LaneMask(compare) => {
-                let mask = |holds: fn(&u32, &u32) -> bool| {
-                    (0..32).filter(|other| holds(other, &lane)).fold(0, |mask, i| mask | 1 << i)
-                };
                 use crate::isa::Compare::*;
+                let (own, below) = (1 << lane, (1 << lane) - 1);
                 match compare {
-                    Eq => mask(u32::eq),
-                    Ne => mask(u32::ne),
-                    Lt => mask(u32::lt),
-                    Le => mask(u32::le),
-                    Gt => mask(u32::gt),
-                    Ge => mask(u32::ge),
+                    Eq => own,
+                    Ne => !own,
+                    Lt => below,
+                    Le => below | own,
+                    Gt => !(below | own),
+                    Ge => !below,
                     Always => ALL,
                     Never => 0,
                 }

@@ -50,20 +50,20 @@ pub(crate) struct Run<'a> {
     pub(crate) order: Option<order::Order>,
     /// True if something happened that other blocks or warps can see.
     pub(crate) progress: bool,
-    pub(crate) beside: Beside,
+    pub(crate) others: CoScheduled,
 }
 
 /// The number of a launch among those that are co-scheduled, each with `warps` warps.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Beside {
+pub(crate) struct CoScheduled {
     pub(crate) number: usize,
     pub(crate) count: usize,
     pub(crate) warps: usize,
 }
 
-impl Beside {
+impl CoScheduled {
     /// The value for a launch that runs alone.
-    pub(crate) const ALONE: Beside = Beside { number: 0, count: 1, warps: 0 };
+    pub(crate) const ALONE: CoScheduled = CoScheduled { number: 0, count: 1, warps: 0 };
 
     /// Returns the number, among the warps of all launches, of a warp of this launch.
     pub(crate) fn unit(self, warp: usize) -> usize {

@@ -84,7 +84,7 @@ pub(crate) enum Waiting {
 /// Lanes that spin on an mbarrier whose phase is not over: the instruction, the lanes, and the
 /// offset in shared memory of the first lane's mbarrier.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Vain {
+pub(crate) struct Spin {
     pub(crate) pc: u32,
     pub(crate) lanes: u32,
     pub(crate) offset: u32,
@@ -112,7 +112,7 @@ pub(crate) enum Next {
     /// They go to the next instruction, with a part of the warp's clock in a register.
     Clock(Clock, Slot),
     /// They spin on an mbarrier, and go on when other warps have had their turn.
-    Yield(Vain),
+    Yield(Spin),
 }
 
 impl Next {

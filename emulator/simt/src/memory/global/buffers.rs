@@ -157,7 +157,7 @@ impl Memory {
         }
     }
 
-    /// Checks that a range is in one live buffer. The error describes what is there instead.
+    /// Checks that a range is in one live buffer. The error describes the address.
     pub(crate) fn holds(&self, address: u64, bytes: u64) -> Result<(), String> {
         let table = self.table.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         match find(&table.slots, address) {

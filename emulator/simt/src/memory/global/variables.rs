@@ -62,7 +62,7 @@ impl Memory {
             gone.addresses.iter().try_for_each(|&address| self.free(address))?;
         }
         let mut addresses: Vec<u64> = Vec::new();
-        let done = self.place_each(variables, &mut addresses);
+        let done = self.place_all(variables, &mut addresses);
         if let Err(error) = done {
             for address in addresses {
                 self.free(address)?;
@@ -74,7 +74,7 @@ impl Memory {
         Ok(addresses)
     }
 
-    fn place_each(
+    fn place_all(
         &self,
         variables: &[Declared],
         addresses: &mut Vec<u64>,
@@ -146,7 +146,7 @@ impl Memory {
     /// [`Filter::Linear`](crate::Filter::Linear), and normalized values of elements other than
     /// integers of 8 and 16 bits.
     pub fn texture(&self, name: &str, image: Image, sampler: Sampler) -> Result<u64, MemoryError> {
-        self.object(name, image, Some(sampler))
+        self.make(name, image, Some(sampler))
     }
 
     /// Makes a surface object over texels in this memory, which kernels read and write. Returns its
@@ -158,15 +158,10 @@ impl Memory {
     /// [`MemoryError::BadImage`] as for [`Memory::texture`], and for linear and pitched memory, for
     /// which CUDA has no surfaces.
     pub fn surface(&self, name: &str, image: Image) -> Result<u64, MemoryError> {
-        self.object(name, image, None)
+        self.make(name, image, None)
     }
 
-    fn object(
-        &self,
-        name: &str,
-        image: Image,
-        sampler: Option<Sampler>,
-    ) -> Result<u64, MemoryError> {
+    fn make(&self, name: &str, image: Image, sampler: Option<Sampler>) -> Result<u64, MemoryError> {
         let wrong = |why| MemoryError::BadImage { name: name.to_string(), why };
         check(&image, sampler.as_ref()).map_err(wrong)?;
         let [_, height, depth] = image.extent.texels();

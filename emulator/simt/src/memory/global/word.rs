@@ -202,8 +202,8 @@ pub(crate) fn byte_mask(bytes: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// When all tags are used up, they are given out again from the first one. A launch with some
-    /// of the last tags may still run and write at that time.
+    /// After the last tag, launches get tags from the first one again. A launch with some of the
+    /// last tags may still run and write at that time.
     #[test]
     fn what_another_launch_wrote_is_no_race_whatever_its_tags() {
         let launches = [Tags::new(1, 5, 2), Tags::new(1000, 10, 3), Tags::new(TAGS - 10, 10, 9)];

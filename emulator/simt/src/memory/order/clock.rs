@@ -68,7 +68,7 @@ pub(super) struct Clocks {
     taken: u64,
 }
 
-/// The clock of two that has seen all that either has; if neither has, a new clock that has.
+/// The clock that has seen all that two clocks have: both of them, one of them, or a new clock.
 enum Joined {
     Both,
     First,

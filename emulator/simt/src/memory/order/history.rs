@@ -26,7 +26,7 @@ impl Step {
 pub(super) struct Cell(u64);
 
 /// The decoded contents of a cell.
-pub(super) enum Said {
+pub(super) enum Contents {
     Nothing,
     Read(Step),
     Written(Step),
@@ -58,7 +58,7 @@ impl Cell {
     }
 
     #[inline(always)]
-    pub(super) fn said(self) -> Said {
+    pub(super) fn contents(self) -> Contents {
         let step = || Step {
             unit: (self.0 >> (Cell::PC_BITS + 32)) as u32 & ((1 << Cell::UNIT_BITS) - 1),
             time: self.0 as u32,
@@ -66,10 +66,10 @@ impl Cell {
             sync: false,
         };
         match self.0 >> Cell::KIND_SHIFT {
-            Cell::READ => Said::Read(step()),
-            Cell::WRITTEN => Said::Written(step()),
-            Cell::MORE => Said::More((self.0 & u64::from(u32::MAX)) as usize),
-            _ => Said::Nothing,
+            Cell::READ => Contents::Read(step()),
+            Cell::WRITTEN => Contents::Written(step()),
+            Cell::MORE => Contents::More((self.0 & u64::from(u32::MAX)) as usize),
+            _ => Contents::Nothing,
         }
     }
 
@@ -82,11 +82,11 @@ impl Cell {
         (step, wrote): (Step, bool),
         (warp, clocks): (&Warp, &Clocks),
     ) -> Result<Option<Cell>, Refused> {
-        let (before, had_written) = match self.said() {
-            Said::Nothing => return Ok(Some(mine)),
-            Said::Read(before) => (before, false),
-            Said::Written(before) => (before, true),
-            Said::More(_) => return Ok(None),
+        let (before, had_written) = match self.contents() {
+            Contents::Nothing => return Ok(Some(mine)),
+            Contents::Read(before) => (before, false),
+            Contents::Written(before) => (before, true),
+            Contents::More(_) => return Ok(None),
         };
         let alone = before.unit == step.unit;
         if (wrote || had_written)
@@ -136,15 +136,15 @@ pub(super) struct Part {
 
 impl Histories {
     /// Returns the histories of a word whose cell held everything so far.
-    pub(super) fn of(account: &mut Account<'_>, said: &Said) -> Result<Histories, Refused> {
+    pub(super) fn of(account: &mut Account<'_>, contents: &Contents) -> Result<Histories, Refused> {
         let mut first = History::default();
-        match said {
-            Said::Read(step) => {
+        match contents {
+            Contents::Read(step) => {
                 account.room(&mut first.reads, CLOCKS)?;
                 first.reads.push(Read { step: *step, number: 0 });
             }
-            Said::Written(step) => first.write = Some(*step),
-            Said::Nothing | Said::More(_) => {}
+            Contents::Written(step) => first.write = Some(*step),
+            Contents::Nothing | Contents::More(_) => {}
         }
         Ok(Histories { first, second: None })
     }

@@ -17,7 +17,7 @@
 //! warp, the last read after it. Most words need less, which `history` stores in one cell of 64
 //! bits. Clocks share their equal parts (`clock`), since a launch may have thousands of warps.
 //!
-//! Tested by `tests` against a plain model, and by `cases/blocks.ptx` and `suite/beside.rs`.
+//! Tested by `tests` against a plain model, and by `cases/blocks.ptx` and `suite/side_by_side.rs`.
 
 mod access;
 mod clock;
@@ -30,7 +30,7 @@ use std::collections::HashMap;
 use crate::report::{Account, Result, bytes_of, refill};
 use access::{Mbarrier, Step, Unit, Warp};
 use clock::{CLOCKS, Clock, Clocks};
-use history::{Cell, Histories, Part, Said, Shadow};
+use history::{Cell, Contents, Histories, Part, Shadow};
 
 pub(crate) use access::{Access, Conflict, Hands, Leaves, Refused, Takes, shared_place};
 
@@ -43,7 +43,7 @@ pub(crate) struct Order {
     histories: Vec<Histories>,
     /// The number of accesses to such words.
     accesses: u64,
-    /// By block and place of an mbarrier: the clocks of the present phase and the phase before.
+    /// The clocks of the present phase of each mbarrier, and of the phase before.
     mbarriers: HashMap<Mbarrier, [Clock; 2]>,
 }
 
@@ -121,12 +121,12 @@ impl Order {
         access: Access,
     ) -> std::result::Result<(), Refused> {
         let cell = self.shadow.cell(account, word)?;
-        let number = match cell.said() {
-            Said::More(number) => number,
-            said => {
+        let number = match cell.contents() {
+            Contents::More(number) => number,
+            contents => {
                 account.room(&mut self.histories, CLOCKS)?;
                 let number = self.histories.len();
-                self.histories.push(Histories::of(account, &said)?);
+                self.histories.push(Histories::of(account, &contents)?);
                 *cell = Cell::more(number);
                 number
             }
@@ -145,10 +145,10 @@ impl Order {
         word: u64,
         whole: bool,
     ) -> Result<bool> {
-        Ok(match self.shadow.cell(account, word)?.said() {
-            Said::Nothing | Said::Read(_) => false,
-            Said::Written(_) => true,
-            Said::More(number) => whole && self.histories[number].have_written(),
+        Ok(match self.shadow.cell(account, word)?.contents() {
+            Contents::Nothing | Contents::Read(_) => false,
+            Contents::Written(_) => true,
+            Contents::More(number) => whole && self.histories[number].have_written(),
         })
     }
 
@@ -162,13 +162,9 @@ impl Order {
     }
 
     /// Adds an mbarrier, whose clocks are empty.
-    pub(crate) fn initialize(
-        &mut self,
-        account: &mut Account<'_>,
-        mbarrier: Mbarrier,
-    ) -> Result<()> {
+    pub(crate) fn initialize(&mut self, account: &mut Account<'_>, key: Mbarrier) -> Result<()> {
         account.room_in(&mut self.mbarriers, CLOCKS)?;
-        self.mbarriers.insert(mbarrier, Default::default());
+        self.mbarriers.insert(key, Default::default());
         Ok(())
     }
 

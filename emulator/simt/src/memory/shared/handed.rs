@@ -4,36 +4,16 @@
 //! there. A relaxed access before a fence does the same. As in global memory, what one lane takes
 //! over counts for the whole warp.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::mbarrier::{Clock, clock_bytes, joined, raise};
-use super::{Actor, Known, Shared};
+use super::mbarrier::{clock_bytes, joined, raise};
+use super::{Actor, Clock, Handed, Knowledge, Known, Shared};
 use crate::memory::order::{Hands, Leaves, Takes};
 use crate::report::{bytes_of, lanes as each};
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct Words {
-    /// The clock published at each word, by the word's number.
-    left: BTreeMap<u32, Arc<Clock>>,
-    /// By thread: its knowledge at its last fence. Empty in a block that has passed no fence.
-    fenced: Vec<Option<Told>>,
-    /// By warp: what its relaxed accesses have read. The next fence takes it over.
-    seen: Vec<Option<Arc<Clock>>>,
-    /// The number of words whose clocks are paid for, and true if the fences' copies are paid for.
-    paid: (usize, bool),
-}
-
-/// The knowledge of a thread: about its own warp by lane, and a clock for all other threads.
-#[derive(Debug, Clone)]
-struct Told {
-    own: [u32; 32],
-    beside: Arc<Clock>,
-}
-
-impl Words {
+impl Handed {
     pub(super) fn held(&self) -> u64 {
-        bytes_of::<Option<Told>>(self.fenced.capacity() as u64)
+        bytes_of::<Option<Knowledge>>(self.fenced.capacity() as u64)
             + bytes_of::<Option<Arc<Clock>>>(self.seen.capacity() as u64)
     }
 
@@ -56,17 +36,21 @@ impl Known {
     }
 
     /// Raises a clock to all that a thread has done and seen.
-    pub(super) fn tell(&self, actor: Actor, clock: &mut Clock) {
-        let told =
-            Told { own: self.own(actor), beside: self.clocks[usize::from(actor.thread)].clone() };
-        told.raise(actor, clock);
+    pub(super) fn publish(&self, actor: Actor, clock: &mut Clock) {
+        self.of(actor).raise(actor, clock);
     }
 
-    /// Joins a clock into what each lane of a warp knows.
-    fn learn(&mut self, warp: usize, clock: &Arc<Clock>) {
+    fn of(&self, actor: Actor) -> Knowledge {
+        let others = self.clocks[usize::from(actor.thread)].clone();
+        Knowledge { own: self.own(actor), others }
+    }
+
+    /// Joins a clock into what some lanes of a warp know.
+    pub(super) fn learn(&mut self, warp: usize, lanes: u32, clock: &Arc<Clock>) {
         // Most lanes know the same and share one allocation.
         let mut last: Option<[Arc<Clock>; 2]> = None;
-        for mine in &mut self.clocks[32 * warp..][..32] {
+        for lane in each(lanes) {
+            let mine = &mut self.clocks[32 * warp + lane];
             let after = match &last {
                 Some([before, after]) if Arc::ptr_eq(before, mine) => after.clone(),
                 _ => joined(mine, clock),
@@ -77,9 +61,9 @@ impl Known {
     }
 }
 
-impl Told {
+impl Knowledge {
     fn raise(&self, actor: Actor, clock: &mut Clock) {
-        raise(clock, &self.beside);
+        raise(clock, &self.others);
         for (mine, own) in clock[usize::from(actor.thread / 32)].iter_mut().zip(self.own) {
             *mine = (*mine).max(own);
         }
@@ -97,18 +81,12 @@ impl Shared {
     /// Records a synchronising access. Returns the bytes of the host that it takes and that have
     /// not been paid for.
     #[cold]
-    pub(crate) fn synchronise(
-        &mut self,
-        offset: u32,
-        bytes: u32,
-        actor: Actor,
-        hands: Hands,
-    ) -> u64 {
-        let (warps, warp) = (self.mbarriers.warps, usize::from(actor.thread / 32));
-        let Words { left, fenced, seen, paid } = &mut self.handed;
+    pub(crate) fn synchronise(&mut self, offset: u32, bytes: u32, now: Actor, hands: Hands) -> u64 {
+        let (warps, warp) = (self.mbarriers.warps, usize::from(now.thread / 32));
+        let Handed { left, fenced, seen, paid } = &mut self.handed;
         for word in offset / 4..(offset + bytes).div_ceil(4) {
             match (hands.takes, left.get(&word)) {
-                (Some(Takes::AtOnce), Some(clock)) => self.known.learn(warp, clock),
+                (Some(Takes::AtOnce), Some(clock)) => self.known.learn(warp, u32::MAX, clock),
                 (Some(Takes::AtFence), Some(clock)) => {
                     seen.resize(warps, None);
                     let all = seen[warp]
@@ -121,13 +99,13 @@ impl Shared {
             if hands.ends {
                 left.remove(&word);
             }
-            let fenced = fenced.get(usize::from(actor.thread)).and_then(Option::as_ref);
+            let fenced = fenced.get(usize::from(now.thread)).and_then(Option::as_ref);
             if hands.leaves == Some(Leaves::Whole) || hands.leaves.is_some() && fenced.is_some() {
                 let clock = left.entry(word).or_insert_with(|| Arc::new(vec![[0; 32]; warps]));
                 let clock = Arc::make_mut(clock);
                 match (hands.leaves, fenced) {
-                    (Some(Leaves::Fenced), Some(told)) => told.raise(actor, clock),
-                    _ => self.known.tell(actor, clock),
+                    (Some(Leaves::Fenced), Some(fenced)) => fenced.raise(now, clock),
+                    _ => self.known.publish(now, clock),
                 }
             }
         }
@@ -141,21 +119,19 @@ impl Shared {
     pub(crate) fn fence(&mut self, lanes: u32, first: Actor) -> u64 {
         let (warps, warp) = (self.mbarriers.warps, usize::from(first.thread / 32));
         if let Some(seen) = self.handed.seen.get_mut(warp).and_then(Option::take) {
-            self.known.learn(warp, &seen);
+            self.known.learn(warp, u32::MAX, &seen);
         }
         self.handed.fenced.resize(32 * warps, None);
         for lane in each(lanes) {
             let actor = Actor { thread: first.thread + lane as u16, ..first };
-            let thread = usize::from(actor.thread);
-            let beside = self.known.clocks[thread].clone();
-            self.handed.fenced[thread] = Some(Told { own: self.known.own(actor), beside });
+            self.handed.fenced[usize::from(actor.thread)] = Some(self.known.of(actor));
         }
         if std::mem::replace(&mut self.handed.paid.1, true) {
             return 0;
         }
         // A fence saves what each thread knew then, and what each warp has read.
         let threads = 32 * warps as u64;
-        threads * (bytes_of::<Option<Told>>(1) + clock_bytes(warps as u32))
+        threads * (bytes_of::<Option<Knowledge>>(1) + clock_bytes(warps as u32))
             + warps as u64 * (bytes_of::<Option<Arc<Clock>>>(1) + clock_bytes(warps as u32))
     }
 }

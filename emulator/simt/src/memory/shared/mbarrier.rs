@@ -15,49 +15,18 @@
 //! in order here, so each cell keeps the last unordered read of each warp. Tested by
 //! `cases/mbarriers.ptx` and `cases/copies.ptx`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Actor, Cell, Fault, Kind, Known, Mark, Shared};
+use super::{Actor, Cell, Clock, Fault, Kind, Known, Mark, Mbarrier, Mbarriers, Shared};
 use crate::report::{bytes_of, fault, lanes as each, refill};
 
 /// The most arrivals that a phase may take.
-pub(crate) const MOST: u32 = (1 << 20) - 1;
-
-/// For each lane of each warp, the number of the warp's steps that have been seen. The vector has
-/// one element for each warp of the block.
-pub(super) type Clock = Vec<[u32; 32]>;
-
-#[derive(Debug, Clone)]
-pub(crate) struct Mbarrier {
-    pub(crate) expected: u32,
-    /// Arrivals that are still missing in this phase.
-    pub(crate) pending: u32,
-    /// The phase's number, from 0.
-    pub(crate) phase: u64,
-    /// Bytes of bulk copies that are expected and have not arrived. Negative if copies have arrived
-    /// before they were expected.
-    pub(crate) bytes: i64,
-    /// The copies that have arrived in this phase: offset, bytes and thread of each.
-    copies: Vec<(u32, u32, Actor)>,
-    /// The copies of the phase before, until a thread finds that phase over.
-    came: Vec<(u32, u32, Actor)>,
-    /// The number of copies whose memory on the host is paid for.
-    asked: usize,
-    /// The clock of the threads that arrived in this phase, and of the phase before.
-    arrived: Clock,
-    before: Arc<Clock>,
-}
+pub(crate) const MOST_ARRIVALS: u32 = (1 << 20) - 1;
 
 impl Mbarrier {
     /// Returns the state that an arrival returns: the phase and the arrivals that it still takes.
     fn state(&self) -> u64 {
         self.phase << 20 | u64::from(self.pending)
-    }
-
-    /// Adds all that a thread has done and seen to the clock of this phase.
-    fn learn(&mut self, actor: Actor, known: &Known) {
-        known.tell(actor, &mut self.arrived);
     }
 
     /// Begins the next phase if this one is complete. Returns true if it was.
@@ -100,19 +69,8 @@ impl From<Fault> for Wrong {
     }
 }
 
-/// The mbarriers of a block and the reads that they may order. Empty in a kernel without mbarriers.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Mbarriers {
-    /// The number of warps of the block; 0 if only barriers of the whole block order accesses.
-    pub(super) warps: usize,
-    barriers: BTreeMap<u32, Mbarrier>,
-    /// For each cell that several warps have read: by warp, the last read that is not ordered
-    /// before the others.
-    reads: Vec<Mark>,
-}
-
 /// Returns the bytes of the host that an mbarrier takes.
-pub(crate) fn host_bytes(warps: u32) -> u64 {
+pub(crate) fn mbarrier_bytes(warps: u32) -> u64 {
     // The mbarrier and its entry in the tree, whose nodes are at worst half full.
     2 * bytes_of::<(u32, Mbarrier)>(1) + 2 * clock_bytes(warps)
 }
@@ -235,15 +193,10 @@ pub(super) fn raise(clock: &mut Clock, other: &Clock) {
 /// reads by several warps may be in order.
 impl Shared {
     #[inline(never)]
-    pub(super) fn read_cells(
-        &mut self,
-        offset: u32,
-        bytes: u32,
-        actor: Actor,
-    ) -> Result<(), Fault> {
+    pub(super) fn read_cells(&mut self, offset: u32, bytes: u32, now: Actor) -> Result<(), Fault> {
         for index in self.range(offset, bytes) {
-            self.cells[index].of(self.generation).may_be_read(actor, &self.known)?;
-            self.note_read(index, actor);
+            self.cells[index].of(self.generation).may_be_read(now, &self.known)?;
+            self.note_read(index, now);
         }
         Ok(())
     }
@@ -286,45 +239,32 @@ impl Shared {
 
     /// Checks an operation on the mbarrier at an aligned offset in bounds. Operations on an
     /// mbarrier do not race with each other, but with its initialisation and its end.
-    fn mbarrier(&mut self, offset: u32, actor: Actor) -> Result<(), Fault> {
-        let actor = Actor { sync: true, ..actor };
+    fn mbarrier(&mut self, offset: u32, now: Actor) -> Result<(&mut Mbarrier, &mut Known), Fault> {
+        let now = Actor { sync: true, ..now };
         for index in self.range(offset, 8) {
             let cell: &Cell = self.cells[index].of(self.generation);
             if cell.writer.kind != Kind::Mbarrier {
                 return Err(Fault::NoMbarrier);
             }
-            if cell.writer.conflicts(actor, &self.known) {
-                return Err(cell.writer.race(actor, true));
+            if cell.writer.conflicts(now, &self.known) {
+                return Err(cell.writer.race(now, true));
             }
-            self.note_read(index, actor);
+            self.note_read(index, now);
         }
-        Ok(())
+        let barrier = self.mbarriers.barriers.get_mut(&offset).ok_or(Fault::NoMbarrier)?;
+        Ok((barrier, &mut self.known))
     }
 
     /// Executes `mbarrier.init`. Returns true if no mbarrier was ever at this offset.
-    pub(crate) fn initialize(
-        &mut self,
-        offset: u32,
-        count: u32,
-        actor: Actor,
-    ) -> Result<bool, Fault> {
-        self.write_cells(offset, 8, actor, false)?;
+    pub(crate) fn initialize(&mut self, offset: u32, count: u32, by: Actor) -> Result<bool, Fault> {
+        self.write_cells(offset, 8, by, false)?;
         for index in self.range(offset, 8) {
             self.cells[index].writer.kind = Kind::Mbarrier;
         }
-        let clock = vec![[0; 32]; self.mbarriers.warps];
-        let before = Arc::new(clock.clone());
-        let barrier = Mbarrier {
-            expected: count,
-            pending: count,
-            phase: 0,
-            bytes: 0,
-            copies: Vec::new(),
-            came: Vec::new(),
-            asked: 0,
-            arrived: clock,
-            before,
-        };
+        let arrived = vec![[0; 32]; self.mbarriers.warps];
+        let before = Arc::new(arrived.clone());
+        let barrier =
+            Mbarrier { expected: count, pending: count, arrived, before, ..Mbarrier::default() };
         Ok(self.mbarriers.barriers.insert(offset, barrier).is_none())
     }
 
@@ -349,15 +289,12 @@ impl Shared {
         count: u32,
         actor: Actor,
     ) -> Result<(u64, bool), Wrong> {
-        self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
-            return Err(Fault::NoMbarrier.into());
-        };
+        let (barrier, known) = self.mbarrier(offset, actor)?;
         if count == 0 || count > barrier.pending {
             return Err(Wrong::Arrivals { count, pending: barrier.pending });
         }
         let state = barrier.state();
-        barrier.learn(actor, &self.known);
+        known.publish(actor, &mut barrier.arrived);
         barrier.pending -= count;
         Ok((state, barrier.turn()))
     }
@@ -381,12 +318,9 @@ impl Shared {
         arrives: bool,
         actor: Actor,
     ) -> Result<(u64, bool), Wrong> {
-        self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
-            return Err(Fault::NoMbarrier.into());
-        };
+        let (barrier, known) = self.mbarrier(offset, actor)?;
         if bytes.is_none() {
-            barrier.learn(actor, &self.known);
+            known.publish(actor, &mut barrier.arrived);
         }
         barrier.bytes += i64::from(bytes.unwrap_or(0));
         if arrives {
@@ -396,28 +330,25 @@ impl Shared {
     }
 
     /// Completes a bulk copy to `place`. Returns true if this ends the phase.
-    pub(crate) fn told(
+    pub(crate) fn notify(
         &mut self,
         offset: u32,
         place: u32,
         bytes: u32,
         actor: Actor,
     ) -> Result<bool, Wrong> {
-        self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
-            return Err(Fault::NoMbarrier.into());
-        };
-        barrier.learn(actor, &self.known);
+        let (barrier, known) = self.mbarrier(offset, actor)?;
+        known.publish(actor, &mut barrier.arrived);
         barrier.bytes -= i64::from(bytes);
         barrier.copies.push((place, bytes, actor));
         Ok(barrier.turn())
     }
 
     /// Returns the bytes of the host for copies of an mbarrier that are not paid for.
-    pub(crate) fn room_of(&mut self, offset: u32) -> u64 {
+    pub(crate) fn unpaid_bytes(&mut self, offset: u32) -> u64 {
         let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else { return 0 };
-        let more = (barrier.copies.len() + barrier.came.len()).saturating_sub(barrier.asked);
-        barrier.asked += more;
+        let more = (barrier.copies.len() + barrier.came.len()).saturating_sub(barrier.paid);
+        barrier.paid += more;
         bytes_of::<(u32, u32, Actor)>(2 * more as u64)
     }
 
@@ -433,16 +364,8 @@ impl Shared {
     }
 
     /// Executes `mbarrier.test_wait`. Returns true if the phase is over.
-    pub(crate) fn is_over(
-        &mut self,
-        offset: u32,
-        phase: Phase,
-        actor: Actor,
-    ) -> Result<bool, Wrong> {
-        self.mbarrier(offset, actor)?;
-        let Some(barrier) = self.mbarriers.barriers.get_mut(&offset) else {
-            return Err(Fault::NoMbarrier.into());
-        };
+    pub(crate) fn is_over(&mut self, offset: u32, phase: Phase, now: Actor) -> Result<bool, Wrong> {
+        let (barrier, known) = self.mbarrier(offset, now)?;
         let over = match phase {
             Phase::Parity(parity @ 0..2) => barrier.phase % 2 != u64::from(parity),
             Phase::State(state) if state >> 20 == barrier.phase => false,
@@ -451,7 +374,7 @@ impl Shared {
         };
         let came = if over { std::mem::take(&mut barrier.came) } else { Vec::new() };
         if over {
-            let (thread, clocks) = (usize::from(actor.thread), &mut self.known.clocks);
+            let (thread, clocks) = (usize::from(now.thread), &mut known.clocks);
             // Most lanes know the same and share one allocation.
             let neighbour = thread.checked_sub(1).filter(|_| !thread.is_multiple_of(32));
             let shared = neighbour.filter(|&other| {

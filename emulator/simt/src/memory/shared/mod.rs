@@ -20,20 +20,16 @@
 //!
 //! Blocks reuse the memory of earlier blocks without clearing it: each cell has a generation, and a
 //! cell of another generation counts as never accessed. Tested by `cases/races.ptx`,
-//! `cases/barriers.ptx`, `cases/divergence.ptx` and `suite/kept.rs`.
+//! `cases/barriers.ptx`, `cases/divergence.ptx` and `suite/reused.rs`.
 
 mod handed;
-mod mbarrier;
-mod named;
+pub(crate) mod mbarrier;
+pub(crate) mod named;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::report::{bytes_of, fault, lanes as each, refill};
-use mbarrier::{Clock, Mbarriers};
-
-pub(crate) use mbarrier::{MOST as MOST_ARRIVALS, Phase, Wrong, host_bytes as mbarrier_bytes};
-pub(crate) use named::{Coming, WrongComing, host_bytes as named_bytes};
 
 /// An accessing thread and its time, counted in barriers of the block and of the warp.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,20 +62,102 @@ pub(crate) struct Shared {
     generation: u64,
     known: Known,
     mbarriers: Mbarriers,
-    named: named::Barriers,
-    handed: handed::Words,
-    /// By cell: the read of unwritten memory whose value one thread wrote there.
+    named: Barriers,
+    handed: Handed,
+    /// For each cell with a value from unwritten memory: the read that the value comes from.
     origins: BTreeMap<usize, Arc<FirstRead>>,
 }
 
 /// The knowledge of threads about each other, beyond the barriers of the whole block.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// By warp; see [`Seen`].
+    /// For each warp; see [`Seen`].
     seen: Vec<Option<Box<Seen>>>,
-    /// By thread: its vector clock. Empty in a kernel without mbarriers, named barriers and
+    /// The vector clock of each thread. Empty in a kernel without mbarriers, named barriers and
     /// synchronising accesses.
     clocks: Vec<Arc<Clock>>,
+}
+
+/// For each lane of each warp, the number of the warp's steps that have been seen. The vector has
+/// one element for each warp of the block.
+type Clock = Vec<[u32; 32]>;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Mbarrier {
+    pub(crate) expected: u32,
+    /// Arrivals that are still missing in this phase.
+    pub(crate) pending: u32,
+    /// The phase's number, from 0.
+    pub(crate) phase: u64,
+    /// Bytes of bulk copies that are expected and have not arrived. Negative if copies have arrived
+    /// before they were expected.
+    pub(crate) bytes: i64,
+    /// The copies that have arrived in this phase: offset, bytes and thread of each.
+    copies: Vec<(u32, u32, Actor)>,
+    /// The copies of the phase before, until a thread finds that phase over.
+    came: Vec<(u32, u32, Actor)>,
+    /// The number of copies whose memory on the host is paid for.
+    paid: usize,
+    /// The clock of the threads that arrived in this phase, and of the phase before.
+    arrived: Clock,
+    before: Arc<Clock>,
+}
+
+/// The mbarriers of a block and the reads that they may order. Empty in a kernel without mbarriers.
+#[derive(Debug, Clone, Default)]
+struct Mbarriers {
+    /// The number of warps of the block; 0 if only barriers of the whole block order accesses.
+    warps: usize,
+    barriers: BTreeMap<u32, Mbarrier>,
+    /// For each cell that several warps have read: by warp, the last read that is not ordered
+    /// before the others.
+    reads: Vec<Mark>,
+}
+
+/// The named barriers of a block; see `named`.
+#[derive(Debug, Clone, Default)]
+struct Barriers {
+    /// Empty until the first barrier is used; then all barriers.
+    all: Vec<Barrier>,
+    /// True if a barrier has opened and the lanes that wait at it have not been notified.
+    opened: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Barrier {
+    /// The number of threads expected, and of the threads that arrived in whole warps.
+    pub(crate) expected: u32,
+    pub(crate) come: u32,
+    /// True if no number of threads is named. Then exited threads count as arrived.
+    every: bool,
+    /// The number of times that it has opened.
+    pub(crate) phase: u32,
+    /// The thread that arrived first.
+    first: Option<Culprit>,
+    /// For each warp, the lanes that have arrived and do not count yet, and the lanes that wait.
+    partial: Vec<u32>,
+    waiting: Vec<u32>,
+    arrived: Clock,
+}
+
+/// The synchronising accesses of a block; see `handed`.
+#[derive(Debug, Clone, Default)]
+struct Handed {
+    /// The clock published at each word, by the word's number.
+    left: BTreeMap<u32, Arc<Clock>>,
+    /// For each thread, its knowledge at its last fence. Empty in a block that has passed no fence.
+    fenced: Vec<Option<Knowledge>>,
+    /// For each warp, the clocks that its relaxed accesses have read, for its next fence.
+    seen: Vec<Option<Arc<Clock>>>,
+    /// The number of words whose clocks are paid for, and true if the fences' copies are paid for.
+    paid: (usize, bool),
+}
+
+/// The knowledge of a thread: about its own warp by lane, and a clock for all other threads.
+#[derive(Debug, Clone)]
+struct Knowledge {
+    own: [u32; 32],
+    others: Arc<Clock>,
 }
 
 /// The knowledge of the lanes of a warp about each other. Entry `[a][b]` is the number of barriers
@@ -252,8 +330,8 @@ impl Shared {
     pub(crate) fn retire(&mut self) {
         self.known.clocks.clear();
         self.mbarriers.retire();
-        self.named = named::Barriers::default();
-        self.handed = handed::Words::default();
+        self.named = Barriers::default();
+        self.handed = Handed::default();
     }
 
     /// Prepares the memory for a block of `bytes` bytes, with cells of `1 << grain` bytes.

@@ -7,43 +7,17 @@
 
 use std::sync::Arc;
 
-use super::mbarrier::{Clock, joined};
-use super::{Actor, Culprit, Known, Shared};
+use super::{Actor, Barrier, Barriers, Culprit, Known, Shared};
 use crate::report::{bytes_of, lanes as each};
 
 /// Returns the bytes of the host that the barriers of a block of `warps` warps take.
-pub(crate) fn host_bytes(warps: u32) -> u64 {
+pub(crate) fn named_bytes(warps: u32) -> u64 {
     let barrier = bytes_of::<Barrier>(1) + bytes_of::<[u32; 34]>(warps.into());
     barrier.saturating_mul(COUNT as u64)
 }
 
 /// The number of named barriers of a block.
 const COUNT: usize = 16;
-
-#[derive(Debug, Clone, Default)]
-pub(super) struct Barriers {
-    /// Empty until the first barrier is used; then all barriers.
-    all: Vec<Barrier>,
-    /// True if a barrier has opened and the lanes that wait at it have not been notified.
-    opened: bool,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Barrier {
-    /// The number of threads expected, and of the threads that arrived in whole warps.
-    pub(crate) expected: u32,
-    pub(crate) come: u32,
-    /// True if no number of threads is named. Then exited threads count as arrived.
-    every: bool,
-    /// The number of times that it has opened.
-    pub(crate) phase: u32,
-    /// The thread that arrived first.
-    first: Option<Culprit>,
-    /// By warp: lanes that have arrived and do not count yet; `waiting` are the lanes that wait.
-    partial: Vec<u32>,
-    waiting: Vec<u32>,
-    arrived: Clock,
-}
 
 /// Lanes of a warp that arrive at a barrier.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +60,7 @@ impl Barriers {
     }
 
     pub(super) fn held(&self) -> u64 {
-        self.all.first().map_or(0, |barrier| host_bytes(barrier.partial.len() as u32))
+        self.all.first().map_or(0, |barrier| named_bytes(barrier.partial.len() as u32))
     }
 }
 
@@ -99,17 +73,7 @@ impl Barrier {
         }
         let arrived = Arc::new(self.arrived.clone());
         for (warp, waiting) in self.waiting.iter_mut().enumerate() {
-            // Most lanes know the same and share one allocation.
-            let mut last: Option<[Arc<Clock>; 2]> = None;
-            for lane in each(*waiting) {
-                let clock = &mut known.clocks[32 * warp + lane];
-                let after = match &last {
-                    Some([before, after]) if Arc::ptr_eq(before, clock) => after.clone(),
-                    _ => joined(clock, &arrived),
-                };
-                let before = std::mem::replace(clock, after.clone());
-                last = Some([before, after]);
-            }
+            known.learn(warp, *waiting, &arrived);
             *waiting = 0;
         }
         self.arrived.iter_mut().for_each(|lanes| *lanes = [0; 32]);
@@ -147,7 +111,7 @@ impl Shared {
         barrier.first.get_or_insert(Culprit { warp: warp as u32, lane, pc: first.pc });
         for lane in each(lanes) {
             let actor = Actor { thread: first.thread + lane as u16, ..first };
-            self.known.tell(actor, &mut barrier.arrived);
+            self.known.publish(actor, &mut barrier.arrived);
         }
         if coming.waits {
             barrier.waiting[warp] |= lanes;

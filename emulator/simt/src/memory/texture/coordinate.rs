@@ -11,15 +11,10 @@ use super::image::{AddressMode, Element, Extent, Sampler};
 ///
 /// Computed in `f64`, where all of this is exact: the product of a part's number and an extent of
 /// at most 2^17 has at most 41 bits.
-pub(crate) fn texel(
-    coordinate: f32,
-    extent: Extent,
-    sampler: &Sampler,
-    axis: usize,
-) -> Option<u32> {
+pub(crate) fn texel(given: f32, extent: Extent, sampler: &Sampler, axis: usize) -> Option<u32> {
     let texels = extent.texels()[axis];
-    let is_zero = coordinate.is_nan() || coordinate.abs() < f32::MIN_POSITIVE;
-    let x = if is_zero { 0.0 } else { f64::from(coordinate) };
+    let is_zero = given.is_nan() || given.abs() < f32::MIN_POSITIVE;
+    let x = if is_zero { 0.0 } else { f64::from(given) };
     let (n, mode) = (f64::from(texels), sampler.address_modes[axis]);
     let whole = x.floor();
     let number = if sampler.normalized_coordinates {

@@ -198,17 +198,8 @@ impl Element {
         matches!(self, Element::F16 | Element::F32)
     }
 
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Element::U8 => "u8",
-            Element::S8 => "s8",
-            Element::U16 => "u16",
-            Element::S16 => "s16",
-            Element::U32 => "u32",
-            Element::S32 => "s32",
-            Element::F16 => "f16",
-            Element::F32 => "f32",
-        }
+    pub(crate) fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
     }
 }
 

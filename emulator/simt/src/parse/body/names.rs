@@ -76,18 +76,15 @@ impl<'s> Names<'s> {
         Ok(())
     }
 
-    /// Closes the innermost scope. Calls `resolve` for each branch whose label is in it. Other
+    /// Closes the innermost scope. Calls `set` for each branch whose label is in it. Other
     /// branches move to the outer scope; if that is the module's scope, returns the first of them.
-    pub(crate) fn close(
-        &mut self,
-        mut resolve: impl FnMut(Pending<'s>, u32),
-    ) -> Option<Pending<'s>> {
+    pub(crate) fn close(&mut self, mut set: impl FnMut(Pending<'s>, u32)) -> Option<Pending<'s>> {
         let scope = self.scopes.pop()?;
         self.count -= scope.count;
         let mut unresolved = Vec::new();
         for pending in &scope.pending {
             match scope.label(pending.label) {
-                Some(target) => resolve(*pending, target),
+                Some(target) => set(*pending, target),
                 None => unresolved.push(*pending),
             }
         }

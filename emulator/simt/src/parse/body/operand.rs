@@ -12,17 +12,14 @@ use super::special::{self, special};
 use super::state::Body;
 use super::unit::{Place, VariableSpace};
 use crate::isa::{Address, Bank, Base, Binary, Guard, Op, Slot, Space, Type};
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::lexer::show;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{Class, Kind, Number, Typed, U32, U64};
 
 impl<'s> Body<'_, 's> {
     /// Returns the register for a result of the type.
-    pub(crate) fn destination(
-        &mut self,
-        operand: &Operand<'s>,
-        typed: Typed,
-    ) -> Result<Slot, String> {
+    pub(crate) fn destination(&mut self, operand: &Operand<'s>, typed: Typed) -> Parsed<Slot> {
         match *operand {
             Operand::Atom(Atom::Name(name)) => {
                 let register = self.register(name)?;
@@ -33,7 +30,7 @@ impl<'s> Body<'_, 's> {
     }
 
     /// Returns the slot of an operand that is read: a register or an immediate.
-    pub(crate) fn source(&mut self, operand: &Operand<'s>, typed: Typed) -> Result<Slot, String> {
+    pub(crate) fn source(&mut self, operand: &Operand<'s>, typed: Typed) -> Parsed<Slot> {
         match *operand {
             Operand::Atom(Atom::Name("WARP_SZ")) => self.immediate(Number::Integer(32), typed),
             Operand::Atom(Atom::Name(name)) => {
@@ -49,11 +46,7 @@ impl<'s> Body<'_, 's> {
     }
 
     /// Returns a source of `mov`, `cvt` or `cvta`: also a special register or an address.
-    pub(crate) fn source_or_place(
-        &mut self,
-        operand: &Operand<'s>,
-        typed: Typed,
-    ) -> Result<Slot, String> {
+    pub(crate) fn source_or_place(&mut self, operand: &Operand<'s>, typed: Typed) -> Parsed<Slot> {
         let (name, offset) = match *operand {
             Operand::Atom(Atom::Name(name)) => (name, 0),
             Operand::Sum(name, offset) => (name, offset),
@@ -91,7 +84,7 @@ impl<'s> Body<'_, 's> {
         &mut self,
         operand: &Operand<'s>,
         typed: Typed,
-    ) -> Result<(Slot, u32), String> {
+    ) -> Parsed<(Slot, u32)> {
         match *operand {
             Operand::Atom(Atom::Name(name)) if special(name).is_none() => {
                 self.register_or_wider(name, typed)
@@ -105,14 +98,14 @@ impl<'s> Body<'_, 's> {
         &mut self,
         operand: &Operand<'s>,
         typed: Typed,
-    ) -> Result<(Slot, u32), String> {
+    ) -> Parsed<(Slot, u32)> {
         match *operand {
             Operand::Atom(Atom::Name(name)) => self.register_or_wider(name, typed),
             _ => Err(format!("the destination must be a `.{}` register", typed.name)),
         }
     }
 
-    fn register_or_wider(&mut self, name: &'s str, typed: Typed) -> Result<(Slot, u32), String> {
+    fn register_or_wider(&mut self, name: &'s str, typed: Typed) -> Parsed<(Slot, u32)> {
         match self.register(name)? {
             Register { class: Class::Data(declared), slot } if typed.fits_in(declared) => {
                 Ok((slot, declared.bytes()))
@@ -121,12 +114,12 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    pub(crate) fn atom(&mut self, atom: Atom<'s>, typed: Typed) -> Result<Slot, String> {
+    pub(crate) fn atom(&mut self, atom: Atom<'s>, typed: Typed) -> Parsed<Slot> {
         self.source(&Operand::Atom(atom), typed)
     }
 
     /// Returns a predicate that is written.
-    pub(crate) fn destination_predicate(&mut self, name: &'s str) -> Result<Slot, String> {
+    pub(crate) fn destination_predicate(&mut self, name: &'s str) -> Parsed<Slot> {
         match self.register(name)? {
             Register { class: Class::Predicate, slot } => Ok(slot),
             Register { class, .. } => Err(mismatch(name, class, "pred")),
@@ -134,7 +127,7 @@ impl<'s> Body<'_, 's> {
     }
 
     /// Returns a predicate that is read: a register, or an integer, where 0 is false.
-    pub(crate) fn predicate(&mut self, operand: &Operand<'s>) -> Result<Slot, String> {
+    pub(crate) fn predicate(&mut self, operand: &Operand<'s>) -> Parsed<Slot> {
         match *operand {
             Operand::Atom(Atom::Name(name)) => self.destination_predicate(name),
             Operand::Atom(Atom::Number(Number::Integer(value))) => {
@@ -145,7 +138,7 @@ impl<'s> Body<'_, 's> {
     }
 
     /// Returns a predicate that may be negated.
-    pub(crate) fn guard(&mut self, operand: &Operand<'s>) -> Result<Guard, String> {
+    pub(crate) fn guard(&mut self, operand: &Operand<'s>) -> Parsed<Guard> {
         match *operand {
             Operand::Not(name) => {
                 Ok(Guard { predicate: self.destination_predicate(name)?, negated: true })
@@ -155,11 +148,7 @@ impl<'s> Body<'_, 's> {
     }
 
     /// Returns `[%rd1+8]` in a space. Shared and local memory also take 32-bit addresses.
-    pub(crate) fn address(
-        &mut self,
-        operand: &Operand<'s>,
-        space: Space,
-    ) -> Result<Address, String> {
+    pub(crate) fn address(&mut self, operand: &Operand<'s>, space: Space) -> Parsed<Address> {
         let Operand::Address(base, offset) = *operand else {
             return Err("an address in brackets was expected".to_string());
         };
@@ -217,14 +206,14 @@ impl<'s> Body<'_, 's> {
         }
     }
 
-    pub(crate) fn register(&mut self, name: &'s str) -> Result<Register, String> {
+    pub(crate) fn register(&mut self, name: &'s str) -> Parsed<Register> {
         match self.find(name)? {
             Named::Register(register) => Ok(register),
             named => Err(kind_error(name, named, "a register")),
         }
     }
 
-    pub(crate) fn find(&mut self, name: &str) -> Result<Named, String> {
+    pub(crate) fn find(&mut self, name: &str) -> Parsed<Named> {
         let found = self.context.names.find(name, &mut self.slots)?;
         if let Some(Named::Refused(index)) = found {
             return Err(self.context.refused[index].clone());
@@ -239,7 +228,7 @@ impl<'s> Body<'_, 's> {
     }
 
     /// Returns the slot of an immediate, in the size of its type.
-    pub(crate) fn immediate(&mut self, number: Number, typed: Typed) -> Result<Slot, String> {
+    pub(crate) fn immediate(&mut self, number: Number, typed: Typed) -> Parsed<Slot> {
         let bits = number.bits(typed).ok_or_else(|| {
             format!("the literal {number:?} does not go with the type `.{}`", typed.name)
         })?;
@@ -251,13 +240,7 @@ impl<'s> Body<'_, 's> {
     }
 
     /// Returns the address of a variable in its space, as a constant.
-    fn address_of(
-        &mut self,
-        name: &str,
-        index: usize,
-        offset: i64,
-        typed: Typed,
-    ) -> Result<Slot, String> {
+    fn address_of(&mut self, name: &str, index: usize, offset: i64, typed: Typed) -> Parsed<Slot> {
         if typed.kind == Kind::Float || typed.bytes() < 4 {
             return Err(format!("the address of `{}` is no `.{}`", show(name), typed.name));
         }
@@ -282,7 +265,7 @@ impl<'s> Body<'_, 's> {
     }
 
     /// Returns a slot with an address in a frame, valid until the next instruction.
-    fn address_in_frame(&mut self, name: &str, offset: i64, wide: bool) -> Result<Slot, String> {
+    fn address_in_frame(&mut self, name: &str, offset: i64, wide: bool) -> Parsed<Slot> {
         let Some(a) = self.frame.filter(|_| wide) else {
             return Err(format!("the address of `{}` has 64 bits", show(name)));
         };
@@ -291,12 +274,7 @@ impl<'s> Body<'_, 's> {
         Ok(d)
     }
 
-    pub(crate) fn agree(
-        &self,
-        name: &str,
-        register: Register,
-        typed: Typed,
-    ) -> Result<Slot, String> {
+    pub(crate) fn agree(&self, name: &str, register: Register, typed: Typed) -> Parsed<Slot> {
         match register.class {
             Class::Data(declared) if typed.agrees_with(declared) => Ok(register.slot),
             class => Err(mismatch(name, class, typed.name)),

@@ -18,8 +18,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     let Modifiers { ty, round, clamp, nan, quotient } =
         Modifiers::read(name, modifiers, typed.ty).ok_or(Refusal::Unknown)?;
     if let Some(op) = quotient {
-        let (d, [a, b]) = body.slots(typed, [typed; 2])?;
-        return Ok(Op::Binary { op, ty, d, a, b });
+        return body.binary(op, ty, typed, typed);
     }
     match *name {
         "add" | "sub" | "mul" | "div" => {
@@ -39,20 +38,16 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
         }
         "abs" | "neg" => {
             let op = if *name == "abs" { Unary::Absolute } else { Unary::Negate };
-            let (d, [a]) = body.slots(typed, [typed])?;
-            Ok(Op::Unary { op, ty, d, a })
+            body.unary(op, ty, typed, typed)
         }
         "min" | "max" => {
-            let [d, a, b] = body.exactly()?;
             let op = match (*name, nan) {
                 ("min", false) => Binary::Min,
                 ("min", true) => Binary::MinNan,
                 (_, false) => Binary::Max,
                 (_, true) => Binary::MaxNan,
             };
-            let d = body.destination(d, typed)?;
-            let (a, b) = (body.source(a, typed)?, body.source(b, typed)?);
-            Ok(Op::Binary { op, ty, d, a, b })
+            body.binary(op, ty, typed, typed)
         }
         _ => Err(Refusal::Unknown),
     }
@@ -122,8 +117,7 @@ pub(super) fn function(body: &mut Coder, parts: &[&str]) -> Decoded {
                 return Err(Refusal::Unknown);
             }
             let op = if name == "sqrt" { Unary::Sqrt } else { Unary::Reciprocal };
-            let (d, [a]) = body.slots(typed, [typed])?;
-            return Ok(Op::Unary { op, ty, d, a });
+            return body.unary(op, ty, typed, typed);
         }
         // For doubles it is nearly exact, so two exact instructions compute it.
         ["rsqrt", "approx", "f64"] => {
@@ -138,8 +132,7 @@ pub(super) fn function(body: &mut Coder, parts: &[&str]) -> Decoded {
         | ["tanh", "approx", ty @ ("f16" | "f16x2" | "bf16" | "bf16x2")] => {
             let typed = half(ty).ok_or(Refusal::Unknown)?;
             let op = approximate(parts[0], parts[2] == "ftz")?;
-            let (d, [a]) = body.slots(typed, [typed])?;
-            return Ok(Op::Unary { op, ty: typed.ty, d, a });
+            return body.unary(op, typed.ty, typed, typed);
         }
         [name, "approx", "f32"] => (approximate(name, false)?, "f32"),
         [name, "approx", "ftz", "f32"] if name != "tanh" => (approximate(name, true)?, "f32"),
@@ -147,8 +140,7 @@ pub(super) fn function(body: &mut Coder, parts: &[&str]) -> Decoded {
         _ => return Err(Refusal::Unknown),
     };
     let typed = float(ty).ok_or(Refusal::Unknown)?;
-    let [d, a] = body.exactly()?;
-    Ok(Op::Unary { op, ty: typed.ty, d: body.destination(d, typed)?, a: body.source(a, typed)? })
+    body.unary(op, typed.ty, typed, typed)
 }
 
 /// Decodes `copysign d, a, b`: the sign of `a` and the magnitude of `b`, by operations on bits.
@@ -170,16 +162,9 @@ fn copy_sign(body: &mut Coder, ty: &str) -> Decoded {
 }
 
 fn approximate(name: &str, ftz: bool) -> Result<Unary, Refusal> {
-    let function = match name {
-        "ex2" => Approximate::Ex2,
-        "lg2" => Approximate::Lg2,
-        "rcp" => Approximate::Rcp,
-        "rsqrt" => Approximate::Rsqrt,
-        "sqrt" => Approximate::Sqrt,
-        "sin" => Approximate::Sin,
-        "cos" => Approximate::Cos,
-        "tanh" => Approximate::Tanh,
-        _ => return Err(Refusal::Unknown),
-    };
-    Ok(Unary::Approximate { function, ftz })
+    let function = named!(name, Approximate {
+        "ex2" => Ex2, "lg2" => Lg2, "rcp" => Rcp, "rsqrt" => Rsqrt, "sqrt" => Sqrt, "sin" => Sin,
+        "cos" => Cos, "tanh" => Tanh,
+    });
+    Ok(Unary::Approximate { function: function.ok_or(Refusal::Unknown)?, ftz })
 }

@@ -3,30 +3,24 @@
 use super::modifiers::{Coder, Decoded, Rest, is_scope, order, space};
 use super::refusal::Refusal;
 use crate::isa::{Atomic, Op, Order, Scope, Space};
-use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{Typed, any, half};
 
 pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         ["atom", ..] => atom(body, parts),
         ["red", ..] => red(body, parts),
-        ["membar", "gl"] | ["fence", "gpu"] => fence(body, Scope::Device),
-        ["membar", "cta" | "sys"] | ["fence", "cta" | "sys"] => fence(body, scope(parts[1])),
-        ["fence", "sc" | "acq_rel", name] if is_scope(name) => fence(body, scope(name)),
+        ["membar", name @ ("gl" | "cta" | "sys")] => body.plain(Op::Fence { scope: scope(name) }),
+        ["fence", name] | ["fence", "sc" | "acq_rel", name] if is_scope(name) => {
+            body.plain(Op::Fence { scope: scope(name) })
+        }
         // Accesses by bulk copies are treated like other accesses.
         ["fence", "proxy", "async"]
         | ["fence", "proxy", "async", "global" | "shared::cta" | "shared::cluster"]
         | ["fence", "mbarrier_init", "release", "cluster"] => {
-            let [] = body.exactly()?;
-            Ok(Op::Fence { scope: Scope::Block })
+            body.plain(Op::Fence { scope: Scope::Block })
         }
         _ => Err(Refusal::Unknown),
     }
-}
-
-fn fence(body: &Coder, scope: Scope) -> Decoded {
-    let [] = body.exactly()?;
-    Ok(Op::Fence { scope })
 }
 
 /// Returns the scope of a name. With one device, the system's scope is the device.
@@ -87,10 +81,7 @@ fn atom(body: &mut Coder, parts: &[&str]) -> Decoded {
         let [d, address, b] = body.exactly()?;
         (d, address, b, b)
     };
-    let d = match d {
-        Operand::Atom(Atom::Name("_")) => None,
-        _ => Some(body.destination(d, typed)?),
-    };
+    let d = body.optional(d, typed)?;
     let address = body.address(address, space)?;
     let (b, c) = (body.source(b, typed)?, body.source(c, typed)?);
     Ok(Op::Atomic { op, space, order, ty: typed.ty, d, address, b, c })

@@ -5,44 +5,27 @@ use super::refusal::Refusal;
 use crate::isa::{Binary, Logic, Op, Permute, Ternary, Unary};
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
-use crate::parse::source::types::{B32, Number, Typed, U32, bits, bits32, integer, integer32};
+use crate::parse::source::types::{B32, Number, S32, Typed, U32, bits, bits32, integer, integer32};
 
 pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
         [op @ ("and" | "or" | "xor"), "pred"] => {
             let [d, a, b] = body.exactly()?;
-            let d = predicate_destination(body, d)?;
-            let (a, b) = (body.predicate(a)?, body.predicate(b)?);
-            Ok(Op::Predicate { op: logic(op).ok_or(Refusal::Unknown)?, d, a, b })
+            let (op, d) = (logic(op).ok_or(Refusal::Unknown)?, predicate_destination(body, d)?);
+            Ok(Op::Predicate { op, d, a: body.predicate(a)?, b: body.predicate(b)? })
         }
         ["not", "pred"] => {
             let [d, a] = body.exactly()?;
             Ok(Op::NotPredicate { d: predicate_destination(body, d)?, a: body.predicate(a)? })
         }
-        [op @ ("and" | "or" | "xor"), ty] if let Some(typed) = bits(ty) => {
-            let op = match op {
-                "and" => Binary::And,
-                "or" => Binary::Or,
-                _ => Binary::Xor,
-            };
-            binary(body, op, typed, typed)
-        }
-        ["shl", ty] if let Some(typed) = bits(ty) => binary(body, Binary::Shl, typed, U32),
-        ["shr", ty] if let Some(typed) = bits(ty).or_else(|| integer(ty)) => {
-            binary(body, Binary::Shr, typed, U32)
-        }
-        ["not", ty] if let Some(typed) = bits(ty) => unary(body, Unary::Not, typed, typed),
-        ["cnot", ty] if let Some(typed) = bits(ty) => unary(body, Unary::LogicalNot, typed, typed),
-        ["brev", ty] if let Some(typed) = bits32(ty) => {
-            unary(body, Unary::BitReverse, typed, typed)
-        }
-        ["popc", ty] if let Some(typed) = bits32(ty) => unary(body, Unary::PopCount, typed, U32),
-        ["clz", ty] if let Some(typed) = bits32(ty) => unary(body, Unary::LeadingZeros, typed, U32),
-        ["bfind", ty] if let Some(typed) = integer32(ty) => {
-            unary(body, Unary::FindBit { shift: false }, typed, U32)
-        }
         ["bfind", "shiftamt", ty] if let Some(typed) = integer32(ty) => {
-            unary(body, Unary::FindBit { shift: true }, typed, U32)
+            body.unary(Unary::FindBit { shift: true }, typed.ty, typed, U32)
+        }
+        [name, ty] if let Some((op, typed, result)) = unary(name, ty) => {
+            body.unary(op, typed.ty, typed, result.unwrap_or(typed))
+        }
+        [name, ty] if let Some((op, typed, second)) = binary(name, ty) => {
+            body.binary(op, typed.ty, typed, second.unwrap_or(typed))
         }
         ["bfe", ty] if let Some(typed) = integer32(ty) => {
             let (d, [a, b, c]) = body.slots(typed, [typed, U32, U32])?;
@@ -61,37 +44,56 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (a, b, c) = (body.source(a, B32)?, body.source(b, B32)?, body.source(c, B32)?);
             Ok(Op::Lop3 { table: table as u8, d, a, b, c })
         }
-        ["prmt", "b32"] => ternary(body, Ternary::Permute(Permute::Selectors)),
+        ["prmt", "b32"] => body.ternary(Ternary::Permute(Permute::Selectors), B32),
         ["prmt", "b32", mode] if let Some(mode) = permute(mode) => {
-            ternary(body, Ternary::Permute(mode))
+            body.ternary(Ternary::Permute(mode), B32)
         }
-        ["szext", mode @ ("wrap" | "clamp"), ty @ ("u32" | "s32")]
-            if let Some(typed) = integer(ty) =>
-        {
-            let (d, [a, b]) = body.slots(typed, [typed, U32])?;
-            let op = Ternary::Extend { wrap: mode == "wrap" };
-            Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c: b })
-        }
-        ["bmsk", mode @ ("wrap" | "clamp"), "b32"] => {
-            let (d, [a, b]) = body.slots(B32, [B32; 2])?;
-            Ok(Op::Ternary {
-                op: Ternary::Mask { wrap: mode == "wrap" },
-                ty: B32.ty,
-                d,
-                a,
-                b,
-                c: b,
-            })
-        }
-        ["fns", "b32"] => ternary(body, Ternary::FindNth),
-        ["shf", "l", mode @ ("wrap" | "clamp"), "b32"] => {
-            ternary(body, Ternary::FunnelLeft { wrap: mode == "wrap" })
-        }
-        ["shf", "r", mode @ ("wrap" | "clamp"), "b32"] => {
-            ternary(body, Ternary::FunnelRight { wrap: mode == "wrap" })
+        ["fns", "b32"] => body.ternary(Ternary::FindNth, B32),
+        [ref name @ .., mode @ ("wrap" | "clamp"), ty] => {
+            let wrap = mode == "wrap";
+            match (name, ty) {
+                (["shf", "l"], "b32") => body.ternary(Ternary::FunnelLeft { wrap }, B32),
+                (["shf", "r"], "b32") => body.ternary(Ternary::FunnelRight { wrap }, B32),
+                (["bmsk"], "b32") => two(body, Ternary::Mask { wrap }, B32),
+                (["szext"], "u32") => two(body, Ternary::Extend { wrap }, U32),
+                (["szext"], "s32") => two(body, Ternary::Extend { wrap }, S32),
+                _ => Err(Refusal::Unknown),
+            }
         }
         _ => Err(Refusal::Unknown),
     }
+}
+
+/// Returns an operation on one operand, its type, and the type of the result if it is another one.
+fn unary(name: &str, ty: &str) -> Option<(Unary, Typed, Option<Typed>)> {
+    Some(match name {
+        "not" => (Unary::Not, bits(ty)?, None),
+        "cnot" => (Unary::LogicalNot, bits(ty)?, None),
+        "brev" => (Unary::BitReverse, bits32(ty)?, None),
+        "popc" => (Unary::PopCount, bits32(ty)?, Some(U32)),
+        "clz" => (Unary::LeadingZeros, bits32(ty)?, Some(U32)),
+        "bfind" => (Unary::FindBit { shift: false }, integer32(ty)?, Some(U32)),
+        _ => return None,
+    })
+}
+
+/// Returns an operation on two operands, its type, and the type of the second if it is another one.
+fn binary(name: &str, ty: &str) -> Option<(Binary, Typed, Option<Typed>)> {
+    Some(match name {
+        "and" => (Binary::And, bits(ty)?, None),
+        "or" => (Binary::Or, bits(ty)?, None),
+        "xor" => (Binary::Xor, bits(ty)?, None),
+        "shl" => (Binary::Shl, bits(ty)?, Some(U32)),
+        "shr" => (Binary::Shr, bits(ty).or_else(|| integer(ty))?, Some(U32)),
+        _ => return None,
+    })
+}
+
+/// Returns the instruction of an operation with three operands that takes two.
+fn two(body: &mut Coder, op: Ternary, typed: Typed) -> Decoded {
+    let second = if typed == B32 { B32 } else { U32 };
+    let (d, [a, b]) = body.slots(typed, [typed, second])?;
+    Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c: b })
 }
 
 fn permute(mode: &str) -> Option<Permute> {
@@ -115,19 +117,4 @@ pub(super) fn predicate_destination<'s>(
         Operand::Atom(Atom::Name(name)) => body.destination_predicate(name),
         _ => Err("the destination must be a `.pred` register".to_string()),
     }
-}
-
-fn unary(body: &mut Coder, op: Unary, typed: Typed, result: Typed) -> Decoded {
-    let (d, [a]) = body.slots(result, [typed])?;
-    Ok(Op::Unary { op, ty: typed.ty, d, a })
-}
-
-fn binary(body: &mut Coder, op: Binary, typed: Typed, second: Typed) -> Decoded {
-    let (d, [a, b]) = body.slots(typed, [typed, second])?;
-    Ok(Op::Binary { op, ty: typed.ty, d, a, b })
-}
-
-fn ternary(body: &mut Coder, op: Ternary) -> Decoded {
-    let (d, [a, b, c]) = body.slots(B32, [B32; 3])?;
-    Ok(Op::Ternary { op, ty: B32.ty, d, a, b, c })
 }

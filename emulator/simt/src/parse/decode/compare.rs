@@ -64,16 +64,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let zero = body.slots.constant(Constant::Word(0))?;
             let [predicate, _] = body.scratch_predicates()?;
             body.followed_by.push(Op::Select { ty: typed.ty, d, a, b, predicate });
-            Ok(Op::SetPredicate {
-                compare: Compare::Ge,
-                or_unordered: false,
-                ty: by_ty,
-                d: predicate,
-                complement: None,
-                combine: None,
-                a: c,
-                b: zero,
-            })
+            Ok(Op::set_predicate(Compare::Ge, by_ty, predicate, None, [c, zero]))
         }
         ["isspacep", space] if let Some((begin, end)) = window(space) => {
             let [d, a] = body.exactly()?;
@@ -86,19 +77,9 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
                 false => (Logic::And, Compare::Ge, Compare::Lt),
             };
             let [p, _] = body.scratch_predicates()?;
-            let test = |compare, d, combine, b| Op::SetPredicate {
-                compare,
-                or_unordered: false,
-                ty: Type::U64,
-                d,
-                complement: None,
-                combine,
-                a,
-                b,
-            };
-            let before = Guard { predicate: p, negated: false };
-            body.followed_by.push(test(second, d, Some((op, before)), end));
-            Ok(test(first, p, None, begin))
+            let before = Some((op, Guard { predicate: p, negated: false }));
+            body.followed_by.push(Op::set_predicate(second, Type::U64, d, before, [a, end]));
+            Ok(Op::set_predicate(first, Type::U64, p, None, [a, begin]))
         }
         ["testp", test, ty @ ("f32" | "f64")]
             if let (Some(test), Some(typed)) = (test_float(test), word(ty)) =>

@@ -16,14 +16,8 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let [] = body.exactly()?;
             Ok(body.leave())
         }
-        ["exit"] => {
-            let [] = body.exactly()?;
-            Ok(Op::Exit {})
-        }
-        ["trap"] => {
-            let [] = body.exactly()?;
-            Ok(Op::Trap {})
-        }
+        ["exit"] => body.plain(Op::Exit {}),
+        ["trap"] => body.plain(Op::Trap {}),
         ["nanosleep", "u32"] => {
             let [time] = body.exactly()?;
             body.source(time, U32)?;
@@ -33,12 +27,22 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let [mask] = body.exactly()?;
             Ok(Op::WarpBarrier { mask: body.source(mask, U32)? })
         }
-        ["bar", "sync"]
-        | ["bar", "cta", "sync"]
-        | ["barrier", "sync"]
-        | ["barrier", "sync", "aligned"]
-        | ["barrier", "cta", "sync"]
-        | ["barrier", "cta", "sync", "aligned"] => {
+        [name @ ("bar" | "barrier"), "cta", ref rest @ ..]
+        | [name @ ("bar" | "barrier"), ref rest @ ..] => of_block(body, rest, name == "barrier"),
+        _ => Err(Refusal::Unknown),
+    }
+}
+
+/// Decodes a barrier of the block, without `bar.cta` or `barrier.cta`, which may be `.aligned`.
+fn of_block(body: &mut Coder, parts: &[&str], may_be_aligned: bool) -> Decoded {
+    let (op, rest) = match parts {
+        [op @ ("sync" | "arrive"), "aligned"] if may_be_aligned => (*op, &[][..]),
+        ["red", op, "aligned", ty] if may_be_aligned => ("red", &[*op, *ty][..]),
+        [op, rest @ ..] => (*op, rest),
+        [] => return Err(Refusal::Unknown),
+    };
+    match (op, rest) {
+        ("sync", []) => {
             let (id, threads) = match body.operands {
                 [id] => (id, None),
                 [id, threads] => (id, Some(threads)),
@@ -47,27 +51,13 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             let (id, threads) = barrier(body, id, threads)?;
             Ok(Op::Barrier { id, threads })
         }
-        ["bar", "arrive"]
-        | ["bar", "cta", "arrive"]
-        | ["barrier", "arrive"]
-        | ["barrier", "arrive", "aligned"]
-        | ["barrier", "cta", "arrive"]
-        | ["barrier", "cta", "arrive", "aligned"] => {
+        ("arrive", []) => {
             let [id, threads] = body.exactly()?;
             let threads = body.source(threads, U32)?;
             Ok(Op::BarrierArrive { id: barrier(body, id, None)?.0, threads })
         }
-        ["bar", "red", ref rest @ ..]
-        | ["bar", "cta", "red", ref rest @ ..]
-        | ["barrier", "red", ref rest @ ..]
-        | ["barrier", "cta", "red", ref rest @ ..] => {
-            let is_long = parts[0] == "barrier";
-            let op = match *rest {
-                [op, "aligned", ty] if is_long => reduction(op, ty),
-                [op, ty] => reduction(op, ty),
-                _ => None,
-            };
-            let op = op.ok_or(Refusal::Unknown)?;
+        ("red", [op, ty]) => {
+            let op = reduction(op, ty).ok_or(Refusal::Unknown)?;
             let (d, id, threads, a) = match body.operands {
                 [d, id, a] => (d, id, None, a),
                 [d, id, threads, a] => (d, id, Some(threads), a),

@@ -108,20 +108,13 @@ fn holds_all(to: Typed, from: Typed) -> bool {
 }
 
 /// Returns the rounding of the conversion, or `None` if its modifiers are not the required ones.
-fn rounding(
-    to: Typed,
-    from: Typed,
-    round: Option<Round>,
-    integral: Option<Round>,
-) -> Option<Round> {
+fn rounding(to: Typed, from: Typed, round: Option<Round>, whole: Option<Round>) -> Option<Round> {
     use Type::{Bf16, F16, F32, F64};
-    match (from.kind, to.kind, round, integral) {
+    match (from.kind, to.kind, round, whole) {
         (Kind::Integer, Kind::Integer, None, None) => Some(Round::Nearest),
         (Kind::Float, Kind::Integer, None, Some(round)) => Some(round),
         (Kind::Integer, Kind::Float, Some(round), None) => Some(round),
-        (Kind::Float, Kind::Float, None, _) if from.ty == to.ty => {
-            Some(integral.unwrap_or(Round::Nearest))
-        }
+        (Kind::Float, Kind::Float, None, _) if from.ty == to.ty => whole.or(Some(Round::Nearest)),
         (Kind::Float, Kind::Float, _, None) if from.ty != to.ty => match (from.ty, to.ty) {
             // The target type has every value of the source type.
             (F16 | Bf16, F32 | F64) | (F32, F64) => round.is_none().then_some(Round::Nearest),

@@ -10,20 +10,9 @@ use crate::parse::source::types::{B64, Number, U32};
 
 pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
-        ["cp", "async", "commit_group"] => {
-            let [] = body.exactly()?;
-            Ok(Op::CommitGroup {})
-        }
-        ["cp", "async", "wait_all"] => {
-            let [] = body.exactly()?;
-            Ok(Op::WaitGroup { pending: None })
-        }
-        ["cp", "async", "wait_group"] => match body.exactly()? {
-            [Operand::Atom(Atom::Number(Number::Integer(pending)))] if *pending <= 1 << 16 => {
-                Ok(Op::WaitGroup { pending: Some(*pending as u32) })
-            }
-            _ => Err("the number of groups is a literal up to 65536".into()),
-        },
+        ["cp", "async", "commit_group"] => body.plain(Op::CommitGroup {}),
+        ["cp", "async", "wait_all"] => body.plain(Op::WaitGroup { pending: None }),
+        ["cp", "async", "wait_group"] => Ok(Op::WaitGroup { pending: Some(groups(body)?) }),
         ["cp", "async", "mbarrier", "arrive", ref rest @ ..] => {
             let mut rest = Rest(rest);
             let counts = rest.accept(&["noinc"]);
@@ -76,6 +65,16 @@ fn copy(body: &mut Coder, past_first_cache: bool) -> Decoded {
     Ok(Op::CopyAsync { to, from, bytes, source_bytes })
 }
 
+/// Returns the number of the newest groups that need not be complete.
+fn groups(body: &Coder) -> Result<u32, Refusal> {
+    match body.exactly()? {
+        [Operand::Atom(Atom::Number(Number::Integer(pending)))] if *pending <= 1 << 16 => {
+            Ok(*pending as u32)
+        }
+        _ => Err("the number of groups is a literal up to 65536".into()),
+    }
+}
+
 /// Decodes `cp.async.bulk` with its groups and prefetches.
 fn bulk(body: &mut Coder, parts: &[&str]) -> Decoded {
     let (parts, hinted) = match parts.split_last() {
@@ -111,16 +110,8 @@ fn bulk(body: &mut Coder, parts: &[&str]) -> Decoded {
             Ok(Op::Nothing {})
         }
         // Copies to global memory are complete when their instruction has executed.
-        ["commit_group"] if !hinted => {
-            let [] = body.exactly()?;
-            Ok(Op::Nothing {})
-        }
-        ["wait_group"] | ["wait_group", "read"] if !hinted => match body.exactly()? {
-            [Operand::Atom(Atom::Number(Number::Integer(pending)))] if *pending <= 1 << 16 => {
-                Ok(Op::Nothing {})
-            }
-            _ => Err("the number of groups is a literal up to 65536".into()),
-        },
+        ["commit_group"] if !hinted => body.plain(Op::Nothing {}),
+        ["wait_group"] | ["wait_group", "read"] if !hinted => groups(body).map(|_| Op::Nothing {}),
         _ => Err(Refusal::Unknown),
     }
 }
@@ -162,10 +153,7 @@ pub(super) fn mbarrier(body: &mut Coder, parts: &[&str]) -> Decoded {
                 [state, address, count] => (state, address, Some(body.source(count, U32)?)),
                 _ => return Err("it takes 2 or 3 operands".into()),
             };
-            let d = match state {
-                Operand::Atom(Atom::Name("_")) => None,
-                state => Some(body.destination(state, B64)?),
-            };
+            let d = body.optional(state, B64)?;
             let address = body.address(address, Space::Shared)?;
             Ok(Op::MbarrierArrive { d, address, count })
         }
@@ -198,8 +186,7 @@ fn expect(body: &mut Coder, mut rest: Rest<'_>, arrives: bool) -> Decoded {
         return Err(Refusal::Unknown);
     }
     let (d, address, bytes) = match (body.operands, arrives) {
-        ([Operand::Atom(Atom::Name("_")), address, bytes], true) => (None, address, bytes),
-        ([state, address, bytes], true) => (Some(body.destination(state, B64)?), address, bytes),
+        ([state, address, bytes], true) => (body.optional(state, B64)?, address, bytes),
         ([address, bytes], false) => (None, address, bytes),
         _ => {
             let count = if arrives { 3 } else { 2 };

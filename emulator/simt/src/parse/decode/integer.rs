@@ -1,11 +1,11 @@
 //! Integer arithmetic, and arithmetic on integers of several words, where an instruction passes a
 //! carry to the next.
 
-use super::modifiers::{Coder, Decoded};
+use super::modifiers::{Coder, Decoded, is_signed};
 use super::refusal::Refusal;
 use crate::isa::{Binary, Carry, Factors, Op, Ternary, Type, Unary};
 use crate::parse::body::slots::Constant;
-use crate::parse::source::types::{Typed, U32, any, integer, integer32, signed};
+use crate::parse::source::types::{S32, Typed, U32, any, integer, integer32, signed};
 
 pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
@@ -18,11 +18,10 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             Ok(Op::MadWide { ty: typed.ty, d, a, b, c })
         }
         ["mad", half @ ("lo" | "hi"), ty] if let Some(typed) = integer(ty) => {
-            let op = if half == "lo" { Ternary::MadLow } else { Ternary::MadHigh };
-            ternary(body, op, typed)
+            body.ternary(if half == "lo" { Ternary::MadLow } else { Ternary::MadHigh }, typed)
         }
         ["sad", ty] if let Some(typed) = integer(ty) => {
-            ternary(body, Ternary::AbsoluteDifference, typed)
+            body.ternary(Ternary::AbsoluteDifference, typed)
         }
         ["mul24", half @ ("lo" | "hi"), ty @ ("u32" | "s32")] if let Some(typed) = integer(ty) => {
             let op = Ternary::Mad24 { high: half == "hi", sat: false };
@@ -31,27 +30,23 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c })
         }
         ["mad24", half @ ("lo" | "hi"), ty @ ("u32" | "s32")] if let Some(typed) = integer(ty) => {
-            let op = Ternary::Mad24 { high: half == "hi", sat: false };
-            ternary(body, op, typed)
+            body.ternary(Ternary::Mad24 { high: half == "hi", sat: false }, typed)
         }
-        ["mad24", "hi", "sat", ty @ "s32"] if let Some(typed) = integer(ty) => {
-            ternary(body, Ternary::Mad24 { high: true, sat: true }, typed)
+        ["mad24", "hi", "sat", "s32"] => {
+            body.ternary(Ternary::Mad24 { high: true, sat: true }, S32)
         }
-        ["dp4a", a @ ("u32" | "s32"), b @ ("u32" | "s32")] => {
-            dot_product(body, Factors::Bytes, a, b)
-        }
-        ["dp2a", half @ ("lo" | "hi"), a @ ("u32" | "s32"), b @ ("u32" | "s32")] => {
-            let with = if half == "lo" { Factors::LowHalves } else { Factors::HighHalves };
-            dot_product(body, with, a, b)
+        [ref name @ .., a, b]
+            if let (Some(with), Some(a_signed), Some(b_signed)) =
+                (factors(name), is_signed(a), is_signed(b)) =>
+        {
+            body.ternary(Ternary::DotProduct { with, a_signed, b_signed }, U32)
         }
         [op @ ("abs" | "neg"), ty] if let Some(typed) = signed(ty) => {
             let op = if op == "abs" { Unary::Absolute } else { Unary::Negate };
-            let (d, [a]) = body.slots(typed, [typed])?;
-            Ok(Op::Unary { op, ty: typed.ty, d, a })
+            body.unary(op, typed.ty, typed, typed)
         }
         [.., ty] if let (Some(op), Some(typed)) = (binary(parts), integer(ty)) => {
-            let (d, [a, b]) = body.slots(typed, [typed; 2])?;
-            Ok(Op::Binary { op, ty: typed.ty, d, a, b })
+            body.binary(op, typed.ty, typed, typed)
         }
         _ => Err(Refusal::Unknown),
     }
@@ -66,14 +61,11 @@ fn binary(parts: &[&str]) -> Option<Binary> {
     })
 }
 
-fn ternary(body: &mut Coder, op: Ternary, typed: Typed) -> Decoded {
-    let (d, [a, b, c]) = body.slots(typed, [typed; 3])?;
-    Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c })
-}
-
-fn dot_product(body: &mut Coder, with: Factors, a: &str, b: &str) -> Decoded {
-    let op = Ternary::DotProduct { with, a_signed: a == "s32", b_signed: b == "s32" };
-    ternary(body, op, U32)
+/// Returns the factors of a product of bytes.
+fn factors(name: &[&str]) -> Option<Factors> {
+    named!(*name, Factors {
+        ["dp4a"] => Bytes, ["dp2a", "lo"] => LowHalves, ["dp2a", "hi"] => HighHalves,
+    })
 }
 
 /// Returns a type with a product of twice its width, and the type of the product.

@@ -56,38 +56,35 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
         }
         [
             "wmma",
-            "load",
-            part @ ("a" | "b" | "c"),
+            way @ ("load" | "store"),
+            part,
             "sync",
             "aligned",
             layout,
             shape,
             ref rest @ ..,
         ] if is_layout(layout) => {
+            let loads = way == "load";
+            let part = match (part, loads) {
+                ("a", true) => Part::A,
+                ("b", true) => Part::B,
+                ("c", true) | ("d", false) => Part::C,
+                _ => return Err(Refusal::Unknown),
+            };
             let (space, fragment) = fragment(part, layout, shape, rest).ok_or(Refusal::Unknown)?;
-            let (d, address, stride) = match body.operands {
-                [d, address] => (d, address, None),
-                [d, address, stride] => (d, address, Some(stride)),
+            let (first, second, stride) = match body.operands {
+                [first, second] => (first, second, None),
+                [first, second, stride] => (first, second, Some(stride)),
                 _ => return Err("it takes 2 or 3 operands".into()),
             };
-            let d = registers(body, d, held(fragment), fragment.element, true)?;
+            let (all, address) = if loads { (first, second) } else { (second, first) };
+            let all = registers(body, all, held(fragment), fragment.element, loads)?;
             let address = body.address(address, space)?;
             let stride = self::stride(body, fragment, stride)?;
-            Ok(Op::MatrixLoad { fragment, space, d, address, stride })
-        }
-        ["wmma", "store", "d", "sync", "aligned", layout, shape, ref rest @ ..]
-            if is_layout(layout) =>
-        {
-            let (space, fragment) = fragment("c", layout, shape, rest).ok_or(Refusal::Unknown)?;
-            let (address, a, stride) = match body.operands {
-                [address, a] => (address, a, None),
-                [address, a, stride] => (address, a, Some(stride)),
-                _ => return Err("it takes 2 or 3 operands".into()),
-            };
-            let a = registers(body, a, held(fragment), fragment.element, false)?;
-            let address = body.address(address, space)?;
-            let stride = self::stride(body, fragment, stride)?;
-            Ok(Op::MatrixStore { fragment, space, a, address, stride })
+            Ok(match loads {
+                true => Op::MatrixLoad { fragment, space, d: all, address, stride },
+                false => Op::MatrixStore { fragment, space, a: all, address, stride },
+            })
         }
         [name @ ("ldmatrix" | "stmatrix"), "sync", "aligned", ref rest @ .., "b16"] => {
             let [count, transposed, is_shared] = rows(rest).ok_or(Refusal::Unknown)?;
@@ -138,15 +135,10 @@ fn is_layout(name: &str) -> bool {
 }
 
 /// Reads a product: the types of the result, the factors and the summand, if they fit together.
-fn product(
-    shape: &str,
-    rest: &[&str],
-    known: &[(&str, &[Element])],
-    warp: bool,
-) -> Option<Product> {
+fn product(name: &str, rest: &[&str], known: &[(&str, &[Element])], warp: bool) -> Option<Product> {
     use Element::{B1, F16, F32, F64, S4, S8, S32, U4, U8};
-    let (_, elements) = known.iter().find(|(name, _)| *name == shape)?;
-    let shape = Shape::of(shape)?;
+    let (_, elements) = known.iter().find(|(known, _)| *known == name)?;
+    let shape = Shape::of(name)?;
     let mut rest = Rest(rest);
     let before = rest.accept(&["satfinite"]) && !warp;
     // Rounding to nearest is the only mode.
@@ -183,17 +175,12 @@ fn product(
 }
 
 /// Reads a matrix in memory: `.shape.space.type`.
-fn fragment(part: &str, layout: &str, shape: &str, rest: &[&str]) -> Option<(Space, Fragment)> {
+fn fragment(part: Part, layout: &str, shape: &str, rest: &[&str]) -> Option<(Space, Fragment)> {
     let (_, elements) = WARP_PRODUCTS.iter().find(|(name, _)| *name == shape)?;
     let mut rest = Rest(rest);
     let space = rest.take(|name| space(name).filter(|space| *space != Space::Local));
     let &[ty] = rest.0 else { return None };
     let element = Element::of(ty)?;
-    let part = match part {
-        "a" => Part::A,
-        "b" => Part::B,
-        _ => Part::C,
-    };
     let sums = |factor: &Element| match factor {
         Element::F16 => matches!(element, Element::F16 | Element::F32),
         Element::Bf16 | Element::Tf32 => element == Element::F32,

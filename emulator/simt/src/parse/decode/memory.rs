@@ -9,10 +9,11 @@
 
 use super::modifiers::{Coder, Decoded, Rest, is_scope, order, space};
 use super::refusal::Refusal;
-use crate::isa::{Op, Order, Space, Type};
+use crate::isa::{Op, Order, Space};
 use crate::parse::body::names::Named;
 use crate::parse::body::state::Body;
 use crate::parse::body::unit::VariableSpace;
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::lexer::show;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{B64, Kind, Typed, memory, unsigned};
@@ -37,12 +38,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     }
 }
 
-fn load<'s>(
-    body: &mut Body<'_, 's>,
-    access: Access,
-    d: &Operand<'s>,
-    address: &Operand<'s>,
-) -> Decoded {
+fn load<'s>(body: &mut Body<'_, 's>, access: Access, d: &Operand<'s>, at: &Operand<'s>) -> Decoded {
     let Access { space, order, typed, count } = access;
     let atoms = elements(d, count)?;
     let mut d = [0; 4];
@@ -66,19 +62,15 @@ fn load<'s>(
         }
     }
     let ty = if typed.kind == Kind::Bits { unsigned(typed.ty) } else { typed.ty };
-    match space {
-        Some(space) => {
-            let address = body.address(address, space)?;
-            Ok(Op::Load { space, order, ty, count, wide, d, address })
-        }
-        None => match param_place(body, address, typed.bytes() * u32::from(count))? {
-            Place::Kernel(offset) => Ok(Op::LoadParam { ty, count, wide, d, offset }),
-            Place::At(space) => {
-                let address = body.address(address, space)?;
-                Ok(Op::Load { space, order, ty, count, wide, d, address })
-            }
-        },
-    }
+    let place = match space {
+        Some(space) => Place::At(space),
+        None => param_place(body, at, typed.bytes() * u32::from(count))?,
+    };
+    let space = match place {
+        Place::Kernel(offset) => return Ok(Op::LoadParam { ty, count, wide, d, offset }),
+        Place::At(space) => space,
+    };
+    Ok(Op::Load { space, order, ty, count, wide, d, address: body.address(at, space)? })
 }
 
 /// The place of a parameter.
@@ -91,11 +83,7 @@ enum Place {
 }
 
 /// Returns the place of `[name+8]`.
-fn param_place<'s>(
-    body: &mut Body<'_, 's>,
-    address: &Operand<'s>,
-    bytes: u32,
-) -> Result<Place, String> {
+fn param_place<'s>(body: &mut Body<'_, 's>, address: &Operand<'s>, bytes: u32) -> Parsed<Place> {
     let Operand::Address(Atom::Name(name), offset) = *address else {
         return Err("a parameter in brackets was expected".to_string());
     };
@@ -124,18 +112,18 @@ fn param_place<'s>(
 fn store<'s>(
     body: &mut Body<'_, 's>,
     access: Access,
-    address: &Operand<'s>,
+    at: &Operand<'s>,
     a: &Operand<'s>,
 ) -> Decoded {
     let Access { space, order, typed, count } = access;
     let space = match space {
         Some(space) => space,
-        None => match param_place(body, address, typed.bytes() * u32::from(count))? {
+        None => match param_place(body, at, typed.bytes() * u32::from(count))? {
             Place::At(Space::Local) => Space::Local,
             _ => return Err("a kernel only reads its parameters".into()),
         },
     };
-    let address = body.address(address, space)?;
+    let address = body.address(at, space)?;
     let atoms = elements(a, count)?;
     let atoms = &atoms[..usize::from(count)];
     let mut a = [0; 4];
@@ -162,7 +150,7 @@ fn store<'s>(
             *slot = body.atom(atom, literal)?;
         }
     }
-    Ok(Op::Store { space, order, ty: unsigned_unless_float(typed), count, wide, a, address })
+    Ok(Op::Store { space, order, ty: typed.bits(), count, wide, a, address })
 }
 
 /// Returns true if the operand is not a literal.
@@ -170,12 +158,8 @@ fn is_register(atom: Atom) -> bool {
     matches!(atom, Atom::Name(_))
 }
 
-fn unsigned_unless_float(typed: Typed) -> Type {
-    if typed.kind == Kind::Float { typed.ty } else { unsigned(typed.ty) }
-}
-
 /// Returns the `count` elements of an operand. Later entries are undefined.
-fn elements<'s>(operand: &Operand<'s>, count: u8) -> Result<[Atom<'s>; 4], String> {
+fn elements<'s>(operand: &Operand<'s>, count: u8) -> Parsed<[Atom<'s>; 4]> {
     match (*operand, count) {
         (Operand::Atom(atom), 1) => Ok([atom; 4]),
         (Operand::Vector(elements), _) if elements.as_slice().len() == usize::from(count) => {
@@ -249,19 +233,13 @@ fn ordering(rest: &mut Rest, is_load: bool) -> Option<Order> {
 
 /// Reads cache hints, which change only the time of the access. Exceptions are `ld.cv` (fetches
 /// again) and `st.wt` (writes through): they communicate with other blocks and count as relaxed.
-fn cache_hints(
-    rest: &mut Rest,
-    is_load: bool,
-    space: Space,
-    order: Order,
-    volatile: bool,
-) -> Order {
+fn cache_hints(rest: &mut Rest, loads: bool, space: Space, order: Order, volatile: bool) -> Order {
     let in_device_memory = matches!(space, Space::Global | Space::Generic);
     let (hints, through): (&[&str], &[&str]) =
-        if is_load { (&["ca", "cg", "cs", "lu"], &["cv"]) } else { (&["wb", "cg", "cs"], &["wt"]) };
+        if loads { (&["ca", "cg", "cs", "lu"], &["cv"]) } else { (&["wb", "cg", "cs"], &["wt"]) };
     let hinted = order == Order::Weak && rest.accept(hints);
     let anew = order == Order::Weak && !hinted && in_device_memory && rest.accept(through);
-    if is_load && order == Order::Weak && space == Space::Global && !anew {
+    if loads && order == Order::Weak && space == Space::Global && !anew {
         rest.accept(&["nc"]);
     }
     if in_device_memory && !volatile && !hinted && !anew {
@@ -273,7 +251,7 @@ fn cache_hints(
             "L1::no_allocate",
         ]);
     }
-    if in_device_memory && is_load {
+    if in_device_memory && loads {
         rest.accept(&["L2::64B", "L2::128B", "L2::256B"]);
     }
     if anew { Order::Relaxed } else { order }

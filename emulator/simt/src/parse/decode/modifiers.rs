@@ -3,9 +3,10 @@
 use std::ops::{Deref, DerefMut};
 
 use super::refusal::Refusal;
-use crate::isa::{Compare, Op, Order, Round, Slot, Space, Type};
+use crate::isa::{Binary, Compare, Op, Order, Round, Slot, Space, Ternary, Type, Unary};
 use crate::parse::body::state::Body;
-use crate::parse::source::statement::Operand;
+use crate::parse::source::cursor::Parsed;
+use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::Typed;
 
 /// The result of decoding an instruction.
@@ -33,7 +34,7 @@ impl DerefMut for Coder<'_, '_, '_> {
 
 impl<'d, 's> Coder<'d, '_, 's> {
     /// Returns the operands if there are exactly `N`.
-    pub(super) fn exactly<const N: usize>(&self) -> Result<&'d [Operand<'s>; N], String> {
+    pub(super) fn exactly<const N: usize>(&self) -> Parsed<&'d [Operand<'s>; N]> {
         self.operands.try_into().map_err(|_| self.not(N))
     }
 
@@ -42,7 +43,7 @@ impl<'d, 's> Coder<'d, '_, 's> {
         &mut self,
         d: Typed,
         sources: [Typed; N],
-    ) -> Result<(Slot, [Slot; N]), String> {
+    ) -> Parsed<(Slot, [Slot; N])> {
         let [first, operands @ ..] = self.operands else { return Err(self.not(N + 1)) };
         if operands.len() != N {
             return Err(self.not(N + 1));
@@ -52,6 +53,38 @@ impl<'d, 's> Coder<'d, '_, 's> {
             *slot = self.source(operand, typed)?;
         }
         Ok((d, slots))
+    }
+
+    /// Returns an instruction without operands.
+    pub(super) fn plain(&self, op: Op) -> Decoded {
+        let [] = self.exactly()?;
+        Ok(op)
+    }
+
+    /// Returns the instruction of an operation on one operand of the type, with its result.
+    pub(super) fn unary(&mut self, op: Unary, ty: Type, typed: Typed, result: Typed) -> Decoded {
+        let (d, [a]) = self.slots(result, [typed])?;
+        Ok(Op::Unary { op, ty, d, a })
+    }
+
+    /// Returns the instruction of an operation whose first operand has the type of the result.
+    pub(super) fn binary(&mut self, op: Binary, ty: Type, typed: Typed, second: Typed) -> Decoded {
+        let (d, [a, b]) = self.slots(typed, [typed, second])?;
+        Ok(Op::Binary { op, ty, d, a, b })
+    }
+
+    /// Returns the instruction of an operation on three operands of the result's type.
+    pub(super) fn ternary(&mut self, op: Ternary, typed: Typed) -> Decoded {
+        let (d, [a, b, c]) = self.slots(typed, [typed; 3])?;
+        Ok(Op::Ternary { op, ty: typed.ty, d, a, b, c })
+    }
+
+    /// Returns the register for a result, or `None` for `_`.
+    pub(super) fn optional(&mut self, operand: &Operand<'s>, typed: Typed) -> Parsed<Option<Slot>> {
+        match operand {
+            Operand::Atom(Atom::Name("_")) => Ok(None),
+            _ => self.destination(operand, typed).map(Some),
+        }
     }
 
     fn not(&self, count: usize) -> String {
@@ -81,6 +114,15 @@ pub(super) fn space(name: &str) -> Option<Space> {
 
 pub(super) fn is_scope(name: &str) -> bool {
     matches!(name, "cta" | "gpu" | "sys")
+}
+
+/// Reads the sign of an integer of 32 bits.
+pub(super) fn is_signed(name: &str) -> Option<bool> {
+    match name {
+        "u32" => Some(false),
+        "s32" => Some(true),
+        _ => None,
+    }
 }
 
 /// Reads `.relaxed`, `.acquire` and so on.

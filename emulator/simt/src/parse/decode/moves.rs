@@ -6,8 +6,9 @@ use super::refusal::Refusal;
 use crate::isa::{Logic, Op, Slot, Space, Unary};
 use crate::parse::body::special::clock;
 use crate::parse::body::state::Body;
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::statement::{Atom, Elements, Operand};
-use crate::parse::source::types::{B16, B32, B64, Kind, Typed, U64, unsigned, word};
+use crate::parse::source::types::{B16, B32, B64, Typed, U64, word};
 
 pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
@@ -27,7 +28,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
             }
             [d, a] => {
                 let (d, a) = (body.destination(d, typed)?, body.source_or_place(a, typed)?);
-                let ty = if typed.kind == Kind::Float { typed.ty } else { unsigned(typed.ty) };
+                let ty = typed.bits();
                 Ok(Op::Unary { op: Unary::Move, ty, d, a })
             }
         },
@@ -53,11 +54,7 @@ fn space_of_address(name: &str) -> Option<Space> {
 }
 
 /// Returns an address in a space: a register, or a variable, which must be in that space.
-fn place_in<'s>(
-    body: &mut Body<'_, 's>,
-    space: Space,
-    operand: &Operand<'s>,
-) -> Result<Slot, String> {
+fn place_in<'s>(body: &mut Body<'_, 's>, space: Space, operand: &Operand<'s>) -> Parsed<Slot> {
     match *operand {
         Operand::Atom(atom) => body.address(&Operand::Address(atom, 0), space)?,
         Operand::Sum(name, offset) => {
@@ -69,53 +66,39 @@ fn place_in<'s>(
 }
 
 /// Decodes `mov.b64 d, {a, b}`: the first element becomes the lowest bits.
-fn pack<'s>(
-    body: &mut Body<'_, 's>,
-    typed: Typed,
-    d: &Operand<'s>,
-    elements: &Elements<'s>,
-) -> Decoded {
-    let part = part_type(typed, elements)?;
+fn pack<'s>(body: &mut Body<'_, 's>, typed: Typed, d: &Operand<'s>, all: &Elements<'s>) -> Decoded {
+    let part = part_type(typed, all)?;
     let d = body.destination(d, typed)?;
-    match *elements.as_slice() {
-        [a, b] => {
-            let parts = [body.atom(a, part)?, body.atom(b, part)?];
-            Ok(if part == B16 { Op::Pack16 { d, parts } } else { Op::Pack32 { d, parts } })
-        }
-        [a, b, c, e] => {
-            let (a, b) = (body.atom(a, part)?, body.atom(b, part)?);
-            let parts = [a, b, body.atom(c, part)?, body.atom(e, part)?];
-            Ok(Op::Pack16x4 { d, parts })
-        }
-        _ => Err(Refusal::Unknown),
+    let mut parts = [0; 4];
+    for (slot, atom) in parts.iter_mut().zip(all.as_slice()) {
+        *slot = body.atom(*atom, part)?;
     }
+    let [x, y, ..] = parts;
+    Ok(match (part, all.as_slice().len()) {
+        (_, 4) => Op::Pack16x4 { d, parts },
+        (B16, _) => Op::Pack16 { d, parts: [x, y] },
+        _ => Op::Pack32 { d, parts: [x, y] },
+    })
 }
 
 fn unpack<'s>(
-    body: &mut Body<'_, 's>,
+    body: &mut Coder<'_, '_, 's>,
     typed: Typed,
-    elements: &Elements<'s>,
+    all: &Elements<'s>,
     a: &Operand<'s>,
 ) -> Decoded {
-    let part = part_type(typed, elements)?;
+    let part = part_type(typed, all)?;
     let a = body.source(a, typed)?;
-    let mut destination = |atom: Atom<'s>| -> Result<Option<Slot>, String> {
-        match atom {
-            Atom::Name("_") => Ok(None),
-            _ => body.destination(&Operand::Atom(atom), part).map(Some),
-        }
-    };
-    match *elements.as_slice() {
-        [x, y] => {
-            let d = [destination(x)?, destination(y)?];
-            Ok(if part == B16 { Op::Unpack16 { d, a } } else { Op::Unpack32 { d, a } })
-        }
-        [x, y, z, w] => {
-            let d = [destination(x)?, destination(y)?, destination(z)?, destination(w)?];
-            Ok(Op::Unpack16x4 { d, a })
-        }
-        _ => Err(Refusal::Unknown),
+    let mut d = [None; 4];
+    for (slot, &atom) in d.iter_mut().zip(all.as_slice()) {
+        *slot = body.optional(&Operand::Atom(atom), part)?;
     }
+    let [x, y, ..] = d;
+    Ok(match (part, all.as_slice().len()) {
+        (_, 4) => Op::Unpack16x4 { d, a },
+        (B16, _) => Op::Unpack16 { d: [x, y], a },
+        _ => Op::Unpack32 { d: [x, y], a },
+    })
 }
 
 /// Returns the type of the elements of a `.b32` or `.b64`, given their number.

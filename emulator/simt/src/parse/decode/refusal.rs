@@ -81,7 +81,7 @@ fn reason(parts: &[&str]) -> Option<&'static str> {
             "GPUs compute this scalar video instruction in another way than PTX says; compute it in 64 bits"
         }
         "isspacep" if has("const") => {
-            "constant memory has no addresses of its own here: they are those of global memory"
+            "constant memory is in global memory here, so it has no separate addresses"
         }
         "vote" | "shfl" | "match" | "elect" if !has("sync") => {
             "only the form with `.sync` is supported"

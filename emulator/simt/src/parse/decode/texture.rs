@@ -2,39 +2,41 @@
 
 use super::modifiers::{Coder, Decoded};
 use super::refusal::Refusal;
-use crate::isa::{Geometry, Op, Outside, Query, Slot, Type};
+use crate::isa::{Geometry, Op, Outside, Query, Slot};
 use crate::parse::body::state::Body;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{self, B32, F32, S32, Typed, U64, unsigned};
 
 pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
     match *parts {
-        ["tex", geometry, "v4", ty, "f32"] => {
-            let (geometry, typed) = fetched(geometry, ty)?;
-            let [d, at] = body.exactly()?;
-            fetch(body, (geometry, false, typed), d, at)
-        }
-        ["tex", "1d", "v4", ty, "s32"] => {
-            let (geometry, typed) = fetched("1d", ty)?;
-            let [d, at] = body.exactly()?;
-            fetch(body, (geometry, true, typed), d, at)
+        ["tex", geometry, "v4", ty, at @ ("f32" | "s32")] if at == "f32" || geometry == "1d" => {
+            let fetched = fetched(geometry, ty)?;
+            let [d, place] = body.exactly()?;
+            fetch(body, fetched, at == "s32", d, place)
         }
         // A texture has one level, so its number does not matter.
         ["tex", "level", geometry, "v4", ty, "f32"] => {
-            let (geometry, typed) = fetched(geometry, ty)?;
+            let fetched = fetched(geometry, ty)?;
             let [d, at, level] = body.exactly()?;
             body.source(level, F32)?;
-            fetch(body, (geometry, false, typed), d, at)
+            fetch(body, fetched, false, d, at)
         }
-        ["suld", "b", ref rest @ ..] => {
-            let access = Access::read(rest).ok_or(Refusal::Unknown)?;
-            let [d, at] = body.exactly()?;
-            load(body, &access, d, at)
-        }
-        ["sust", "b", ref rest @ ..] => {
-            let access = Access::read(rest).ok_or(Refusal::Unknown)?;
-            let [at, a] = body.exactly()?;
-            store(body, &access, at, a)
+        [base @ ("suld" | "sust"), "b", ref rest @ ..] => {
+            let Access { geometry, count, typed, outside } =
+                Access::read(rest).ok_or(Refusal::Unknown)?;
+            let [first, second] = body.exactly()?;
+            let loads = base == "suld";
+            let (all, at) = if loads { (first, second) } else { (second, first) };
+            let (object, at) = place(body, geometry, S32, at)?;
+            let (slots, wide) = values(count, all, |atom| match loads {
+                true => body.destination_or_wider(&Operand::Atom(atom), typed),
+                false => body.source_or_wider(&Operand::Atom(atom), typed),
+            })?;
+            let (ty, d, a) = (unsigned(typed.ty), slots, slots);
+            Ok(match loads {
+                true => Op::SurfaceLoad { geometry, outside, ty, count, wide, d, object, at },
+                false => Op::SurfaceStore { geometry, outside, ty, count, wide, a, object, at },
+            })
         }
         [base @ ("txq" | "suq"), query, "b32"] => {
             let surface = base == "suq";
@@ -72,24 +74,24 @@ fn asked(query: &str) -> Option<Query> {
 
 fn fetch<'s>(
     body: &mut Body<'_, 's>,
-    (geometry, linear, typed): (Geometry, bool, Typed),
+    (geometry, typed): (Geometry, Typed),
+    linear: bool,
     d: &Operand<'s>,
     at: &Operand<'s>,
 ) -> Decoded {
     let (object, at) = place(body, geometry, if linear { S32 } else { F32 }, at)?;
-    let Operand::Vector(elements) = d else {
-        return Err("a fetch has four values".into());
-    };
-    let elements: [Atom<'s>; 4] =
-        elements.as_slice().try_into().map_err(|_| "a fetch has four values".to_string())?;
-    let mut d = [0; 4];
-    for (slot, atom) in d.iter_mut().zip(elements) {
+    let (mut slots, mut elements) = ([0; 4], None);
+    if let Operand::Vector(all) = d {
+        elements = <[Atom<'s>; 4]>::try_from(all.as_slice()).ok();
+    }
+    let elements = elements.ok_or("a fetch has four values")?;
+    for (slot, atom) in slots.iter_mut().zip(elements) {
         *slot = match atom {
             Atom::Name("_") => body.sink(false)?,
             _ => body.destination(&Operand::Atom(atom), typed)?,
         };
     }
-    Ok(Op::Fetch { geometry, linear, ty: typed.ty, d, object, at })
+    Ok(Op::Fetch { geometry, linear, ty: typed.ty, d: slots, object, at })
 }
 
 /// The modifiers of `suld.b` and `sust.b`.
@@ -117,44 +119,11 @@ impl Access {
             "b8" | "b16" | "b32" | "b64" => types::any(ty)?,
             _ => return None,
         };
-        let outside = match outside {
-            "trap" => Outside::Trap,
-            "clamp" => Outside::Clamp,
-            "zero" => Outside::Zero,
-            _ => return None,
-        };
+        let outside =
+            named!(outside, Outside { "trap" => Trap, "clamp" => Clamp, "zero" => Zero })?;
         let fits = typed.bytes() * u32::from(count) <= 16;
         fits.then_some(Access { geometry: Geometry::of(geometry)?, count, typed, outside })
     }
-
-    fn ty(&self) -> Type {
-        unsigned(self.typed.ty)
-    }
-}
-
-fn load<'s>(
-    body: &mut Body<'_, 's>,
-    access: &Access,
-    d: &Operand<'s>,
-    at: &Operand<'s>,
-) -> Decoded {
-    let Access { geometry, count, typed, outside } = *access;
-    let (object, at) = place(body, geometry, S32, at)?;
-    let (d, wide) =
-        values(count, d, |atom| body.destination_or_wider(&Operand::Atom(atom), typed))?;
-    Ok(Op::SurfaceLoad { geometry, outside, ty: access.ty(), count, wide, d, object, at })
-}
-
-fn store<'s>(
-    body: &mut Body<'_, 's>,
-    access: &Access,
-    at: &Operand<'s>,
-    a: &Operand<'s>,
-) -> Decoded {
-    let Access { geometry, count, typed, outside } = *access;
-    let (object, at) = place(body, geometry, S32, at)?;
-    let (a, wide) = values(count, a, |atom| body.source_or_wider(&Operand::Atom(atom), typed))?;
-    Ok(Op::SurfaceStore { geometry, outside, ty: access.ty(), count, wide, a, object, at })
 }
 
 /// Returns the slots of the values, and true if they have 64 bits. `slot` returns the slot of a

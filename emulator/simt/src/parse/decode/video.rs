@@ -5,7 +5,7 @@
 //! documents: those with bounds (`.sat`), with a minimum or maximum of the result and a third
 //! operand, and with a shifted product.
 
-use super::modifiers::{Coder, Decoded, Rest, compare};
+use super::modifiers::{Coder, Decoded, Rest, compare, is_signed};
 use super::refusal::Refusal;
 use crate::isa::{Op, Part32, Simd, SimdFinish, SimdOp, Ternary, Video, VideoEnd, VideoOp};
 use crate::parse::source::statement::{Atom, Operand};
@@ -45,25 +45,20 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
 /// Returns an operand and the part of it that is selected.
 fn selected<'s>(operand: &Operand<'s>) -> (Operand<'s>, Part32) {
     let Operand::Atom(Atom::Name(name)) = *operand else { return (*operand, Part32::Whole) };
-    let part = match name.rsplit_once('.') {
-        Some((_, "b0")) => Part32::Byte(0),
-        Some((_, "b1")) => Part32::Byte(1),
-        Some((_, "b2")) => Part32::Byte(2),
-        Some((_, "b3")) => Part32::Byte(3),
-        Some((_, "h0")) => Part32::Half(0),
-        Some((_, "h1")) => Part32::Half(1),
-        _ => return (*operand, Part32::Whole),
-    };
-    (Operand::Atom(Atom::Name(&name[..name.len() - 3])), part)
+    let part = name.rsplit_once('.').and_then(|(_, part)| {
+        named!(part, Part32 {
+            "b0" => Byte(0), "b1" => Byte(1), "b2" => Byte(2), "b3" => Byte(3), "h0" => Half(0),
+            "h1" => Half(1),
+        })
+    });
+    match part {
+        Some(part) => (Operand::Atom(Atom::Name(&name[..name.len() - 3])), part),
+        None => (*operand, Part32::Whole),
+    }
 }
 
 fn read(parts: &[&str]) -> Option<Video> {
     let mut rest = Rest(&parts[1..]);
-    let is_signed = |name: &str| match name {
-        "u32" => Some(false),
-        "s32" => Some(true),
-        _ => None,
-    };
     // Without bounds, the sign of the result does not matter. `vset` does not name it.
     if parts[0] != "vset" {
         rest.take(is_signed)?;
@@ -112,8 +107,7 @@ fn split(name: &str) -> Option<(&str, u8)> {
 
 pub(super) fn simd(body: &mut Coder, parts: &[&str]) -> Decoded {
     let simd = read_simd(parts).ok_or(Refusal::Unknown)?;
-    let (d, [a, b, c]) = body.slots(B32, [B32; 3])?;
-    Ok(Op::Ternary { op: Ternary::Simd(simd), ty: B32.ty, d, a, b, c })
+    body.ternary(Ternary::Simd(simd), B32)
 }
 
 fn read_simd(parts: &[&str]) -> Option<Simd> {
@@ -131,11 +125,6 @@ fn read_simd(parts: &[&str]) -> Option<Simd> {
         ["sat"] if name != "vset" => SimdFinish::Clamp,
         ["add"] => SimdFinish::Sum,
         _ => return None,
-    };
-    let is_signed = |name: &str| match name {
-        "u32" => Some(false),
-        "s32" => Some(true),
-        _ => None,
     };
     Some(Simd { op, bits, signed: [is_signed(a)?, is_signed(b)?, is_signed(d)?], finish })
 }

@@ -5,6 +5,7 @@ use super::modifiers::{Coder, Decoded};
 use super::refusal::Refusal;
 use crate::isa::{Binary, Op, Shuffle, Slot, Vote};
 use crate::parse::body::state::Body;
+use crate::parse::source::cursor::Parsed;
 use crate::parse::source::statement::{Atom, Operand};
 use crate::parse::source::types::{B32, U32, any, bits32};
 
@@ -63,10 +64,7 @@ pub(super) fn decode(body: &mut Coder, parts: &[&str]) -> Decoded {
 }
 
 /// Reads `%r1` or `%r1|%p1`, where the predicate may be `_`.
-fn pair<'s>(
-    body: &mut Body<'_, 's>,
-    operand: &Operand<'s>,
-) -> Result<(Slot, Option<Slot>), String> {
+fn pair<'s>(body: &mut Body<'_, 's>, operand: &Operand<'s>) -> Parsed<(Slot, Option<Slot>)> {
     let (d, valid) = match *operand {
         Operand::Pair(d, "_") => (d, None),
         Operand::Pair(d, valid) => (d, Some(body.destination_predicate(valid)?)),

@@ -3,6 +3,9 @@
 use super::lexer::{Kind, Lexer, Token, shortened};
 use super::types::Number;
 
+/// A part of the source that has been read, or the message of an error at the cursor's place.
+pub(crate) type Parsed<T> = Result<T, String>;
+
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'s> {
     source: &'s str,

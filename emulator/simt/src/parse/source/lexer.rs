@@ -1,4 +1,4 @@
-//! From text to tokens, one at a time, without storing earlier ones.
+//! Splits text into tokens, one at a time, without storing earlier ones.
 
 /// A token of PTX, with its place in the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -129,10 +129,8 @@ fn operand<'s>(cursor: &mut Cursor<'s>) -> Result<Operand<'s>, String> {
     if cursor.accept(b'|')? {
         return Ok(Operand::Pair(name, cursor.name()?));
     }
-    match offset(cursor)? {
-        0 => Ok(Operand::Atom(first)),
-        offset => Ok(Operand::Sum(name, offset)),
-    }
+    let offset = offset(cursor)?;
+    Ok(if offset == 0 { Operand::Atom(first) } else { Operand::Sum(name, offset) })
 }
 
 /// Reads the rest of an operand after `[%rd1,`.

@@ -60,6 +60,11 @@ impl Typed {
         self.ty.bytes()
     }
 
+    /// Returns the type of a copy of the bits: floats stay, and integers become unsigned.
+    pub(crate) fn bits(self) -> Type {
+        if self.kind == Kind::Float { self.ty } else { unsigned(self.ty) }
+    }
+
     /// Returns true if an instruction of this type takes a register of that type: the sizes are
     /// equal, and the kinds are equal or one of them is bits.
     pub(crate) fn agrees_with(self, register: Typed) -> bool {

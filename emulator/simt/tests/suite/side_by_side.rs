@@ -1,7 +1,7 @@
 //! Launches that run side by side: what they see of each other's memory, and what orders it.
 
-use crate::kernel::{Bench, source};
-use simt::{Counters, Kernel, Launch, Memory, Module, Prepared, Report, ReportKind};
+use crate::kernel::{Bench, module, source};
+use simt::{Counters, Kernel, Launch, Memory, Prepared, Report, ReportKind};
 
 /// Launch 0 writes 42 to its own buffer and then raises a flag there; launch 1, whose `b` is that
 /// buffer, waits for the flag and copies what it finds. A word of `a` holds the number of the
@@ -28,8 +28,7 @@ fn message(raise: &str, wait: &str) -> String {
 
 /// Both launches, in this order, over a mailbox that holds zeros; and what the second one copied.
 fn exchange(source: &str, order: [usize; 2]) -> Result<(Vec<Counters>, u32), Report> {
-    let module =
-        Module::parse(source).and_then(Module::complete).unwrap_or_else(|error| panic!("{error}"));
+    let module = module(source);
     let memory = Memory::new(1 << 20);
     let mailbox = memory.allocate("mailbox", 256).unwrap();
     memory.fill(mailbox, 256, 0).unwrap();
@@ -122,10 +121,8 @@ fn launches_that_differ_are_refused() {
     ];
     for message in told {
         let message = String::from_utf8(message).unwrap();
-        assert!(
-            message.starts_with("cannot run side by side with a launch of another"),
-            "{message}"
-        );
+        let begin = "cannot run side by side with a launch of another";
+        assert!(message.starts_with(begin), "{message}");
     }
     assert_eq!(Prepared::run_side_by_side(&[]).unwrap().len(), 0);
     let many = Launch::new(bench.kernel(), [4097, 1, 1], [32, 1, 1], &arguments);
