@@ -108,20 +108,11 @@ fn run(command: &mut Command, advice: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// The file of a package on the disk has another hash than the list. Python's `zipfile` makes
-    /// it.
+    /// The file of a package on the disk has another hash than the list.
     #[test]
     fn a_file_with_another_hash_is_not_installed() {
-        const WHEEL: &str = "import sys, zipfile\n\
-            with zipfile.ZipFile(sys.argv[1] + '/tiny-1.0-py3-none-any.whl', 'w') as wheel:\n    \
-            wheel.writestr('tiny.py', '')\n    \
-            wheel.writestr('tiny-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n')\n    \
-            wheel.writestr('tiny-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nTag: py3-none-any\\n')\n    \
-            wheel.writestr('tiny-1.0.dist-info/RECORD', '')\n";
         let folder = tempfile::tempdir().unwrap();
-        let python = if cfg!(windows) { "python" } else { "python3" };
-        let made = Command::new(python).args(["-I", "-c", WHEEL]).arg(folder.path()).status();
-        assert!(made.expect("python3 is needed for this test").success());
+        fs::write(folder.path().join("tiny-1.0-py3-none-any.whl"), "").unwrap();
         let packages = format!(
             "--no-index\n--find-links {}\ntiny==1.0 --hash=sha256:{}\n",
             folder.path().display(),

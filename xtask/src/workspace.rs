@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use walkdir::WalkDir;
 
 /// The root of the workspace: the nearest folder at or above the current one that holds
 /// `book.toml`.
@@ -24,6 +25,17 @@ pub fn target(root: &Path) -> PathBuf {
 /// The cargo that runs this program, or else the cargo on the `PATH`.
 pub fn cargo() -> Command {
     Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// The program with the first of these names on the `PATH`.
+pub fn find(names: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    let folders: Vec<_> = env::split_paths(&path).collect();
+    let mut programs = names.iter().flat_map(|name| {
+        let name = format!("{name}{}", env::consts::EXE_SUFFIX);
+        folders.iter().map(move |folder| folder.join(&name))
+    });
+    programs.find(|program| program.is_file())
 }
 
 /// Runs a command, which prints to the terminal.
@@ -71,4 +83,30 @@ pub fn package_of(folder: &str) -> String {
 /// The last component of `path` as text, which is empty for a path without one.
 pub fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// The files in `folder` with this extension, down to `depth` (1: in the folder itself), in the
+/// order of their names. A folder that does not exist has none.
+pub fn files(folder: &Path, extension: &str, depth: usize) -> Vec<PathBuf> {
+    let entries = WalkDir::new(folder).max_depth(depth).sort_by_file_name().into_iter();
+    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.into_path())).collect();
+    files.retain(|path| path.extension().is_some_and(|found| found == extension));
+    files
+}
+
+/// Copies a file, or a folder with all that is in it, to the path `to`. Missing folders above it
+/// are created.
+pub fn copy(from: &Path, to: &Path) -> Result<()> {
+    for entry in WalkDir::new(from) {
+        let entry = entry?;
+        let inner = entry.path().strip_prefix(from)?;
+        let target = if entry.depth() == 0 { to.to_owned() } else { to.join(inner) };
+        if entry.file_type().is_dir() {
+            fs_err::create_dir_all(&target)?;
+        } else {
+            target.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+            fs_err::copy(entry.path(), &target)?;
+        }
+    }
+    Ok(())
 }

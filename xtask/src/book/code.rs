@@ -11,18 +11,15 @@ use regex::Regex;
 use super::markdown::{self, CodeBlock, Located};
 use super::page::{Draft, Page};
 use super::values::{self, Directive};
+use crate::pattern;
 
 /// The languages whose code is compiled in this project, and so is never pasted.
 const COMPILED: [&str; 6] = ["rust", "cuda", "cu", "cpp", "c++", "c"];
 
-static ANCHOR: LazyLock<Regex> = LazyLock::new(|| regex(r"ANCHOR:\s*([\w-]+)"));
-static ANCHOR_END: LazyLock<Regex> = LazyLock::new(|| regex(r"ANCHOR_END:\s*([\w-]+)"));
+static ANCHOR: LazyLock<Regex> = LazyLock::new(|| pattern(r"ANCHOR:\s*([\w-]+)"));
+static ANCHOR_END: LazyLock<Regex> = LazyLock::new(|| pattern(r"ANCHOR_END:\s*([\w-]+)"));
 /// The heading of a step in the output of a chapter's run, which is underlined.
-static STEP: LazyLock<Regex> = LazyLock::new(|| regex(r"^\d+\.\d+ (.+)$"));
-
-fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a valid pattern")
-}
+static STEP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\d+\.\d+ (.+)$"));
 
 /// Fills every block of the page.
 pub fn expand(draft: &mut Draft, events: &[Located]) {
@@ -127,16 +124,11 @@ fn anchored(text: &str, anchor: &str) -> Result<Vec<String>, String> {
         1 => {}
         _ => return Err(format!("`ANCHOR: {anchor}` is {starts} times in the file")),
     }
-    let mut lines = text.lines().skip_while(|line| !names(&ANCHOR, line)).skip(1).peekable();
-    let mut inside = Vec::new();
-    loop {
-        match lines.next() {
-            None => return Err(format!("no `ANCHOR_END: {anchor}` after its start")),
-            Some(line) if names(&ANCHOR_END, line) => return Ok(inside),
-            Some(line) if is_marker(line) => {}
-            Some(line) => inside.push(line.to_owned()),
-        }
-    }
+    let lines: Vec<_> = text.lines().skip_while(|line| !names(&ANCHOR, line)).skip(1).collect();
+    let end = lines.iter().position(|line| names(&ANCHOR_END, line));
+    let end = end.ok_or_else(|| format!("no `ANCHOR_END: {anchor}` after its start"))?;
+    let inside = lines[..end].iter().filter(|line| !is_marker(line));
+    Ok(inside.map(|line| (*line).to_owned()).collect())
 }
 
 /// Removes the number from the heading of a run's step: a page shows some of the steps, in another

@@ -34,7 +34,7 @@ impl Page<'_> {
     /// The address of `built`, which is relative to the folder of the book, as the page writes it.
     pub fn address(&self, built: &Path) -> String {
         let file = self.file();
-        addresses::relative(self.addresses.of(&file).unwrap_or(Path::new("")), built)
+        addresses::relative(self.addresses.get(&file).map_or(Path::new(""), |page| page), built)
     }
 
     /// The file that `relative` names, as seen from the page.
@@ -108,7 +108,7 @@ impl<'a> Draft<'a> {
         // Paths from the root of the workspace, as the author knows them.
         let root = format!("{}{}", self.page.root.display(), std::path::MAIN_SEPARATOR);
         let what = what.into().replace(&root, "");
-        self.failures.push(Failure::new(Path::new(&file), line, what));
+        self.failures.push(Failure::new(&file, line, what));
     }
 
     /// Notes a failure in `range`, and replaces it by a mark, so that the checks of the built page

@@ -28,16 +28,12 @@ const APPEARANCE: &str = r#"{
 
 /// The program: the lab's, or else the one on the `PATH`, or else a new installation.
 pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
-    let name = format!("evcxr_jupyter{}", env::consts::EXE_SUFFIX);
     let folder = lab.folder.join("evcxr");
-    let own = folder.join("bin").join(&name);
+    let own = folder.join("bin/evcxr_jupyter").with_extension(env::consts::EXE_EXTENSION);
     if own.is_file() {
         return Ok(own);
     }
-    let path = env::var_os("PATH").unwrap_or_default();
-    if let Some(found) =
-        env::split_paths(&path).map(|folder| folder.join(&name)).find(|f| f.is_file())
-    {
+    if let Some(found) = workspace::find(&["evcxr_jupyter"]) {
         return Ok(found);
     }
     println!(

@@ -4,12 +4,12 @@ mod base;
 mod environment;
 mod kernel;
 mod run;
-mod server;
 
 use fs_err as fs;
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use lesson::output::println;
 use linrec::device::nvrtc::Nvrtc;
 
@@ -19,7 +19,6 @@ use crate::workspace;
 
 pub use environment::Lab;
 pub use run::{run, run_one};
-pub use server::{command, serve};
 
 /// JupyterLab, and the client that runs notebooks without it, for CPython 3.11 to 3.14.
 const JUPYTER: Requirements = Requirements {
@@ -30,11 +29,8 @@ const JUPYTER: Requirements = Requirements {
              `cargo install --locked evcxr_jupyter`",
 };
 
-/// Prepares the lab of the workspace at `root`: prints and installs what is missing.
-///
-/// # Errors
-///
-/// If something cannot be installed; the message says how to go on without it.
+/// Prepares the lab of the workspace at `root`: prints and installs what is missing. An error has
+/// advice on how to go on without it.
 pub fn prepare(root: &Path) -> Result<Lab> {
     let folder = workspace::target(root).join("lab");
     fs::create_dir_all(&folder)?;
@@ -49,6 +45,31 @@ pub fn prepare(root: &Path) -> Result<Lab> {
     kernel::register(&lab, &evcxr)?;
     base::build(&lab, &evcxr)?;
     Ok(lab)
+}
+
+/// The command that runs JupyterLab on the notebooks, for this machine only, on `port` or the next
+/// free one.
+pub fn command(lab: &Lab, port: u16) -> Command {
+    let mut command = lab.command("jupyter");
+    command
+        .args(["lab", "--ServerApp.ip=127.0.0.1", "--ServerApp.default_url=/lab/tree/notebooks"])
+        .arg(format!("--ServerApp.port={port}"))
+        .arg(format!("--ServerApp.root_dir={}", lab.root.display()))
+        // Jupyter's copies of the last saved notebooks do not go between the notebooks.
+        .arg(format!("--FileCheckpoints.checkpoint_dir={}", lab.folder.join("saved").display()))
+        // JupyterLab does not look for a new version.
+        .arg("--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate");
+    command
+}
+
+/// Runs JupyterLab until it is stopped.
+pub fn serve(lab: &Lab, port: u16, open: bool) -> Result<()> {
+    let mut command = command(lab, port);
+    if !open {
+        command.arg("--no-browser");
+    }
+    println!("JupyterLab runs on 127.0.0.1 until you stop it with Ctrl-C");
+    workspace::run(&mut command).context("JupyterLab failed")
 }
 
 /// Installs NVRTC, unless this machine has it. Without it, only changes to kernels do not work.

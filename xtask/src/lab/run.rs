@@ -13,7 +13,7 @@ use lesson::output::{eprintln, println};
 
 use super::environment::Lab;
 use crate::failure::{self, Failure};
-use crate::notebooks::format::{Cell, Notebook, Output};
+use crate::notebooks::format::{Cell, Kind, Notebook, Output};
 use crate::notebooks::{self, clean, compare, execute, exercises};
 use crate::workspace;
 
@@ -23,12 +23,8 @@ const AT_ONCE: usize = 4;
 /// Runs the notebooks with these numbers and names, or all; writes their outputs, or compares them.
 ///
 /// One notebook runs on each core, up to four: a notebook mostly waits for the compiler, which
-/// compiles a cell on one core.
-///
-/// # Errors
-///
-/// If a notebook cannot be run, if one of its cells fails, or if its outputs differ. The other
-/// notebooks run all the same.
+/// compiles a cell on one core. If a notebook fails or its outputs differ, the others run all the
+/// same.
 pub fn run(lab: &Lab, named: &[String], check: bool) -> Result<()> {
     let start = Instant::now();
     let waiting = Mutex::new(paths(&lab.root().join("notebooks"), named)?.into_iter());
@@ -55,10 +51,6 @@ pub fn run(lab: &Lab, named: &[String], check: bool) -> Result<()> {
 }
 
 /// Runs the notebook at the absolute path `path`, and writes its outputs into it, or compares them.
-///
-/// # Errors
-///
-/// As for [`run`].
 pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
     let page = path.strip_prefix(lab.root()).unwrap_or(path);
     let text = fs::read_to_string(path)?;
@@ -76,7 +68,11 @@ pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
             Some(cell) => format!("the solution in {}", tried.cells[cell].id),
             None => "before the first cell".to_owned(),
         };
-        bail!("{}, {place}:\n{}", page.display(), uncoloured(&error.message));
+        bail!(
+            "{}, {place}:\n{}",
+            page.display(),
+            anstream::adapter::strip_str(error.message.trim())
+        );
     }
     let proofs = run.notebook.cells.split_off(own);
     let wrong =
@@ -110,7 +106,7 @@ fn complaint(notebook: &Notebook) -> Option<execute::Error> {
 
 /// The text that a cell wrote to a stream: `stdout` or `stderr`.
 fn streamed(cell: &Cell, stream: &str) -> String {
-    let texts = cell.outputs.iter().flatten().filter_map(|output| match output {
+    let texts = cell.outputs().iter().filter_map(|output| match output {
         Output::Stream { name, text } if name == stream => Some(text.0.as_str()),
         _ => None,
     });
@@ -121,18 +117,9 @@ fn streamed(cell: &Cell, stream: &str) -> String {
 fn emptied(notebook: &Notebook) -> Notebook {
     let mut notebook = notebook.clone();
     for cell in notebook.cells.iter_mut().filter(|cell| cell.is_code()) {
-        cell.outputs = Some(Vec::new());
-        cell.execution_count = Some(None);
+        cell.kind = Kind::Code { execution_count: None, outputs: Vec::new() };
     }
     notebook
-}
-
-/// A message without the colours of a terminal.
-fn uncoloured(message: &str) -> String {
-    let mut parts = message.trim().split('\u{1b}');
-    let first = parts.next().unwrap_or_default().to_owned();
-    // A colour such as `[31m` follows the escape.
-    first + &parts.filter_map(|part| Some(part.split_once('m')?.1)).collect::<String>()
 }
 
 fn times(seconds: &[f64]) -> String {
@@ -150,7 +137,7 @@ fn times(seconds: &[f64]) -> String {
 /// The notebooks in `folder` that are named, or all: `NN-name.ipynb` by its number, others by their
 /// name.
 fn paths(folder: &Path, named: &[String]) -> Result<Vec<PathBuf>> {
-    let mut all = notebooks::files(folder)?;
+    let mut all = notebooks::files(folder);
     let is = |path: &Path, name: &String| {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let number = stem.split_once('-').and_then(|(number, _)| number.parse::<u32>().ok());

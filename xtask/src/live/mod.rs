@@ -53,10 +53,6 @@ const MOST_BYTES: usize = 1_000_000;
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Compiles the modules and replaces the committed ones; returns a sentence about them.
-///
-/// # Errors
-///
-/// If a module is too large, or does not compile: it needs the standard library for wasm32.
 pub fn generate(root: &Path) -> Result<String> {
     let built = workspace::target(root).join(TARGET).join("release");
     let (mut modules, mut done) = (Vec::new(), Vec::new());
@@ -92,21 +88,20 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
     cargo
         .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
         .args(features)
-        // Optimised for size, since a page waits for the module; but the emulator for speed, since
-        // a reader waits for it. (Level 3 is larger and no faster.)
-        .args(["--config", "profile.release.package.simt.opt-level=2"])
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        .envs(
-            [
-                ("LTO", "true"),
-                ("CODEGEN_UNITS", "1"),
-                ("OPT_LEVEL", "s"),
-                ("PANIC", "abort"),
-                ("STRIP", "true"),
-            ]
-            .map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)),
-        )
         .current_dir(root);
+    // Optimised for size, since a page waits for the module; but the emulator for speed, since a
+    // reader waits for it. (Level 3 is larger and no faster.)
+    for setting in [
+        "lto=true",
+        "codegen-units=1",
+        "opt-level='s'",
+        "panic='abort'",
+        "strip=true",
+        "package.simt.opt-level=2",
+    ] {
+        cargo.args(["--config", &format!("profile.release.{setting}")]);
+    }
     let advice = format!("without a standard library for it, try `rustup target add {TARGET}`");
     workspace::run(&mut cargo).with_context(|| format!("the module does not compile; {advice}"))
 }
@@ -119,10 +114,6 @@ fn sysroot() -> Option<String> {
 }
 
 /// Compares the modules with their hashes, and makes every scene; returns a sentence about them.
-///
-/// # Errors
-///
-/// If a hash differs, if the emulator has a new version, or if a scene cannot be made.
 pub fn check(root: &Path) -> Result<String> {
     let modules = MODULES.iter().map(|(name, ..)| Ok((*name, packed(root, name)?)));
     let made = made(root, &modules.collect::<Result<Vec<_>>>()?)?;
@@ -141,20 +132,15 @@ fn made(root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<String> {
     let manifest: toml::Table = fs::read_to_string(root.join(EMULATOR))?.parse()?;
     let version = manifest["workspace"]["package"]["version"].as_str();
     let version = version.with_context(|| format!("{EMULATOR} has no version"))?;
-    let hash = |bytes: &[u8]| -> String {
-        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-    };
-    let lines = modules.iter().map(|(name, bytes)| format!("{} {name}\n", hash(bytes)));
+    let lines = modules
+        .iter()
+        .map(|(name, bytes)| format!("{} {name}\n", hex::encode(Sha256::digest(bytes))));
     Ok(format!("{}emulator {version}\n", lines.collect::<String>()))
 }
 
 /// Writes the files that live pages load into the built book: the script, the modules, and a file
 /// for each scene and each puzzle. All are scripts: a page that is opened from disk can load
 /// nothing else.
-///
-/// # Errors
-///
-/// If a file cannot be read or written.
 pub fn write(root: &Path, output: &Path) -> Result<()> {
     let scenes = Scenes::read(root)?;
     let folder = output.join(BUILT);

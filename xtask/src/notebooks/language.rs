@@ -1,8 +1,6 @@
 //! The language of a notebook's cells: Rust, or Python in the chapter about PyTorch.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A language, with the kernel of the lab that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,8 +13,7 @@ pub enum Language {
 
 impl Language {
     /// The language that a notebook's metadata name; Rust if they name no known language.
-    #[must_use]
-    pub fn of(metadata: &BTreeMap<String, Value>) -> Self {
+    pub fn of(metadata: &Map<String, Value>) -> Self {
         let kernel = metadata.get("kernelspec").and_then(|kernel| kernel.get("language"));
         match kernel.and_then(Value::as_str) {
             Some("python") => Language::Python,
@@ -25,8 +22,7 @@ impl Language {
     }
 
     /// The metadata of a notebook in this language, without a version.
-    #[must_use]
-    pub fn metadata(self) -> BTreeMap<String, Value> {
+    pub fn metadata(self) -> Map<String, Value> {
         let (kernel, language) = match self {
             Language::Rust => (
                 json!({"display_name": "Rust", "language": "rust", "name": "rust"}),
@@ -39,11 +35,11 @@ impl Language {
         };
         [("kernelspec", kernel), ("language_info", language)]
             .map(|(key, value)| (key.to_owned(), value))
-            .into()
+            .into_iter()
+            .collect()
     }
 
     /// The name after the fence of a block of code.
-    #[must_use]
     pub fn fence(self) -> &'static str {
         match self {
             Language::Rust => "rust",
@@ -52,7 +48,6 @@ impl Language {
     }
 
     /// The text in an exercise's cell that the reader's answer replaces.
-    #[must_use]
     pub fn unanswered(self) -> &'static str {
         match self {
             Language::Rust => "= None;",
@@ -61,7 +56,6 @@ impl Language {
     }
 
     /// An exercise's cell with an answer in place of [`unanswered`](Language::unanswered).
-    #[must_use]
     pub fn answered(self, source: &str, answer: &str) -> String {
         let answer = match self {
             Language::Rust => format!("= {answer};"),
@@ -71,7 +65,6 @@ impl Language {
     }
 
     /// Code that runs a cell.
-    #[must_use]
     pub fn runs(self, code: &str) -> String {
         match self {
             Language::Rust => format!("{{\n{code}\n}};\n"),
@@ -80,7 +73,6 @@ impl Language {
     }
 
     /// Code that runs a cell, and prints `refused` if that fails.
-    #[must_use]
     pub fn expects_failure(self, code: &str) -> String {
         match self {
             Language::Rust => format!(
@@ -91,10 +83,8 @@ impl Language {
                  if refused {{ println!(\"refused\") }}\n}};\n"
             ),
             Language::Python => {
-                format!(
-                    "try:\n    exec({})\nexcept Exception:\n    print(\"refused\")\n",
-                    json!(code)
-                )
+                let code = json!(code);
+                format!("try:\n    exec({code})\nexcept Exception:\n    print(\"refused\")\n")
             }
         }
     }

@@ -15,11 +15,7 @@ use crate::results::{self, FOLDER};
 use crate::{failure, workspace};
 
 /// Runs the chapter with the number or name `name`, and replaces its `results/` by the files of the
-/// run.
-///
-/// # Errors
-///
-/// If the chapter cannot be run, or if it or one of its checks fails. Then the old results stay.
+/// run. The old results stay if the run or one of its checks fails.
 pub fn record(root: &Path, name: &str) -> Result<()> {
     let (chapter, folder) = run(root, name)?;
     let recorded = chapter.join(FOLDER);
@@ -29,11 +25,7 @@ pub fn record(root: &Path, name: &str) -> Result<()> {
 }
 
 /// Runs the chapter with the number or name `name`, and compares its files with its `results/`,
-/// without timings.
-///
-/// # Errors
-///
-/// If the chapter cannot be run, or if something differs. The error lists all differences.
+/// without timings. The error lists all differences.
 pub fn check(root: &Path, name: &str) -> Result<()> {
     let (chapter, folder) = run(root, name)?;
     let differences = compare::compare(&chapter.join(FOLDER), &folder)?;
@@ -81,43 +73,21 @@ fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
 /// with a GPU, which no run of the chapter makes.
 fn replace(new: &Path, old: &Path, tables: &[RecordedTable]) -> Result<()> {
     files::replace_folder(old, |copy| {
-        copy_folder(new, copy)?;
+        workspace::copy(new, copy)?;
         for table in tables {
             fs::remove_file(copy.join(&table.file))
                 .with_context(|| format!("the run wrote no {}", table.file))?;
         }
-        for folder in folders(old)? {
-            let name = folder.file_name().unwrap_or_default();
-            if !copy.join(name).exists() {
-                copy_folder(&folder, &copy.join(name))?;
+        let others = if old.exists() { workspace::entries(old)? } else { Vec::new() };
+        for folder in others.iter().filter(|path| path.is_dir()) {
+            let copy = copy.join(workspace::name_of(folder));
+            if !copy.exists() {
+                workspace::copy(folder, &copy)?;
             }
         }
         Ok::<_, anyhow::Error>(())
     })
     .with_context(|| format!("{} cannot be replaced", old.display()))
-}
-
-/// The folders directly inside a folder, which need not exist.
-fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let mut folders = workspace::entries(folder)?;
-    folders.retain(|path| path.is_dir());
-    Ok(folders)
-}
-
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    for entry in walkdir::WalkDir::new(from) {
-        let entry = entry?;
-        let target = to.join(entry.path().strip_prefix(from)?);
-        if entry.file_type().is_dir() {
-            fs::create_dir_all(&target)?;
-        } else {
-            fs::copy(entry.path(), &target)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

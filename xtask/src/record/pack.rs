@@ -3,7 +3,7 @@
 use fs_err::{self as fs, File};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use flate2::{Compression, write::GzEncoder};
@@ -29,12 +29,9 @@ struct Table {
 
 /// Moves the CSV files of a folder into its `tables.json`, in place of tables with the same names,
 /// and compresses long ones. The bytes depend on the tables alone.
-///
-/// # Errors
-///
-/// If there are no CSV files, or if a file cannot be read or written.
 pub fn pack(folder: &Path) -> Result<String> {
-    let files = csv_files(folder)?;
+    let paths = workspace::files(folder, "csv", 1);
+    let files: BTreeMap<_, _> = paths.iter().map(|path| (workspace::name_of(path), path)).collect();
     if files.is_empty() {
         bail!("there is no CSV file in {}", folder.display());
     }
@@ -74,13 +71,6 @@ pub fn pack(folder: &Path) -> Result<String> {
         fs::remove_file(file)?;
     }
     Ok(format!("packed {} tables in {}", files.len(), folder.display()))
-}
-
-/// The CSV files in a folder, by name.
-fn csv_files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let paths = workspace::entries(folder)?.into_iter();
-    let tables = paths.filter(|path| path.extension().is_some_and(|ending| ending == "csv"));
-    Ok(tables.filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path))).collect())
 }
 
 #[cfg(test)]

@@ -44,10 +44,8 @@ pub fn build(root: &Path) -> Result<PathBuf> {
             .arg("--out")
             .arg(&out),
     )?;
-    let wheel = fs::read_dir(&out)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-        .with_context(|| format!("maturin has left no wheel in {}", out.display()))?;
+    let wheel = workspace::files(&out, "whl", 1).pop();
+    let wheel = wheel.with_context(|| format!("maturin has left no wheel in {}", out.display()))?;
     let bytes = fs::metadata(&wheel)?.len();
     ensure!(bytes < LIMIT, "the wheel has {bytes} bytes, and may have less than {LIMIT}");
     Ok(wheel)
@@ -76,16 +74,8 @@ pub fn check(root: &Path) -> Result<String> {
     let wheel = build(root)?;
     workspace::run(
         Command::new(environment.program("python"))
-            .args([
-                "-I",
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--no-deps",
-            ])
-            .arg("--force-reinstall")
+            .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(["--no-deps", "--force-reinstall"])
             .arg(&wheel),
     )?;
     // The package's source folder would hide the installed package.

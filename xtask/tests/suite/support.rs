@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use walkdir::WalkDir;
-use xtask::lab::Lab;
+use xtask::book::{self, Book};
+use xtask::workspace;
 
 /// A workspace in a temporary folder.
 pub struct Fixture {
@@ -68,10 +68,7 @@ impl Fixture {
 
     /// The failures that the book's check finds.
     pub fn failures(&self) -> String {
-        match xtask::book::check(self.root()) {
-            Ok(_) => String::new(),
-            Err(error) => format!("{error:#}"),
-        }
+        failures(book::check(self.root()))
     }
 
     /// Builds the book, and fails if anything in it fails.
@@ -81,11 +78,16 @@ impl Fixture {
 
     /// The failures without the checks of the built book.
     pub fn build_failures(&self) -> String {
-        match xtask::book::build(self.root()) {
-            Ok(_) => String::new(),
-            Err(error) => format!("{error:#}"),
-        }
+        failures(book::build(self.root()))
     }
+}
+
+fn failures(book: anyhow::Result<Book>) -> String {
+    book.err().map_or(String::new(), |error| format!("{error:#}"))
+}
+
+fn copy(from: &Path, to: &Path) {
+    workspace::copy(from, to).expect("files to copy");
 }
 
 /// The fixture book with `fault` planted fails with a message that contains all of `expected`.
@@ -97,27 +99,4 @@ pub fn found(fault: impl FnOnce(&Fixture), expected: &[&str]) {
     for part in expected {
         assert!(failures.contains(part), "`{part}` is not in:\n{failures}");
     }
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in WalkDir::new(from) {
-        let entry = entry.expect("a readable folder");
-        let target = match entry.path().strip_prefix(from) {
-            Ok(inner) if inner.as_os_str().is_empty() => to.to_owned(),
-            Ok(inner) => to.join(inner),
-            Err(_) => unreachable!("the walk stays inside its folder"),
-        };
-        if entry.file_type().is_dir() {
-            fs::create_dir_all(&target).expect("a folder to make");
-        } else {
-            fs::create_dir_all(target.parent().expect("a parent")).expect("a folder to make");
-            fs::copy(entry.path(), &target).expect("a file to copy");
-        }
-    }
-}
-
-/// The lab, for tests that need it.
-pub fn lab() -> Lab {
-    let lab = Lab::found(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-    lab.expect("there is no lab: `cargo lab --prepare` makes one")
 }

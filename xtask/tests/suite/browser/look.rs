@@ -92,12 +92,7 @@ fn visit(
     width: u32,
     problems: &mut Vec<String>,
 ) -> Result<Value> {
-    chrome.call(
-        "Emulation.setDeviceMetricsOverride",
-        json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}),
-    )?;
-    let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-    chrome.call("Emulation.setEmulatedMedia", json!({"features": features}))?;
+    chrome.set_screen(scheme, width)?;
     chrome.open(url)?;
     let seen = chrome.evaluate(include_str!("look.js"))?;
     let found = seen["problems"].as_array().context("no answer from the page")?;

@@ -131,11 +131,8 @@ fn problems(chrome: &mut Chrome, book: &Fixture) -> Vec<String> {
 
 /// The pages of the book that hold content.
 fn pages(output: &Path) -> Vec<PathBuf> {
-    let entries = walkdir::WalkDir::new(output).sort_by_file_name().into_iter();
-    entries
-        .filter_map(|entry| Some(entry.ok()?.into_path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "html"))
-        // The table of contents is a frame for readers without scripts.
-        .filter(|path| !path.ends_with("toc.html"))
-        .collect()
+    let mut pages = xtask::workspace::files(output, "html", usize::MAX);
+    // The table of contents is a frame for readers without scripts.
+    pages.retain(|path| !path.ends_with("toc.html"));
+    pages
 }

@@ -1,16 +1,15 @@
 //! Runs notebooks, and compares their outputs.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-use xtask::lab::run_one;
-use xtask::notebooks::clean::clean;
-use xtask::notebooks::compare::{VARIES, compare};
-use xtask::notebooks::format::{Cell, Displayed, Form, Notebook, Output, Text};
+use serde_json::{Value, json};
 
-use crate::support::lab;
+use super::clean::clean;
+use super::compare::{VARIES, compare};
+use super::format::{Cell, Kind, Notebook, form};
+use crate::lab::{Lab, run_one};
+use crate::workspace;
 
 /// A notebook of code cells.
 fn notebook(sources: &[&str]) -> Notebook {
@@ -18,29 +17,25 @@ fn notebook(sources: &[&str]) -> Notebook {
     Notebook::new(cells.collect())
 }
 
-fn printed(text: &str) -> Output {
-    Output::Stream { name: "stdout".to_owned(), text: Text(text.to_owned()) }
+fn printed(text: &str) -> Value {
+    json!({"output_type": "stream", "name": "stdout", "text": text})
 }
 
-fn shown(kind: &str, text: &str) -> Output {
-    let data = BTreeMap::from([(kind.to_owned(), Form::Text(Text(text.to_owned())))]);
-    Output::ExecuteResult(Displayed {
-        data,
-        execution_count: Some(Some(7)),
-        metadata: BTreeMap::new(),
-    })
+fn shown(kind: &str, text: &str) -> Value {
+    json!({"output_type": "execute_result", "execution_count": 7, "metadata": {}, "data": {kind: text}})
 }
 
 /// A notebook of one cell with these outputs.
-fn with_outputs(outputs: Vec<Output>) -> Notebook {
+fn with_outputs(outputs: &[Value]) -> Notebook {
     let mut notebook = notebook(&["x"]);
-    notebook.cells[0].outputs = Some(outputs);
+    let outputs = serde_json::from_value(json!(outputs)).unwrap();
+    notebook.cells[0].kind = Kind::Code { execution_count: None, outputs };
     notebook
 }
 
 #[test]
 fn a_notebook_is_written_as_jupyter_does_and_read_again() {
-    let mut written = with_outputs(vec![printed("1\n2\n"), shown("text/plain", "3")]);
+    let mut written = with_outputs(&[printed("1\n2\n"), shown("text/plain", "3")]);
     written.cells[0].metadata.insert("tags".to_owned(), json!([VARIES]));
     let text = written.to_text().unwrap();
     let cell = r#" "cells": [
@@ -87,35 +82,29 @@ fn a_notebook_is_written_as_jupyter_does_and_read_again() {
 
 #[test]
 fn differences_from_run_to_run_are_removed() {
-    let error = Output::Stream { name: "stderr".to_owned(), text: Text("e".to_owned()) };
-    let outputs =
-        vec![shown("text/plain", "/home/me/linrec/src"), error, printed("a"), printed("b")];
-    let mut notebook = with_outputs(outputs);
+    let error = json!({"output_type": "stream", "name": "stderr", "text": "e"});
+    let value = shown("text/plain", "/home/me/linrec/src");
+    let mut notebook = with_outputs(&[value, error, printed("a"), printed("b")]);
     notebook.cells[0]
         .metadata
         .insert("execution".to_owned(), json!({"iopub.execute_input": "now"}));
     notebook.metadata.insert("widgets".to_owned(), json!({}));
     clean(&mut notebook, &[("/home/me/linrec/".to_owned(), "")]);
     let cell = &notebook.cells[0];
-    assert_eq!(cell.execution_count, Some(Some(1)));
     assert!(cell.metadata.is_empty() && !notebook.metadata.contains_key("widgets"));
-    let Some(
-        [
-            Output::Stream { text: printed, .. },
-            Output::Stream { text: error, .. },
-            Output::ExecuteResult(value),
-        ],
-    ) = cell.outputs.as_deref()
-    else {
-        panic!("one stream of each name, and then the value: {cell:?}");
-    };
-    assert_eq!((printed.0.as_str(), error.0.as_str()), ("ab", "e"));
-    assert_eq!(value.execution_count, Some(Some(1)));
-    assert_eq!(value.data["text/plain"], Form::Text(Text("src".to_owned())));
+    assert_eq!(json!(cell)["execution_count"], 1);
+    // One stream of each name, and then the value.
+    let [printed, error, value] = cell.outputs() else { panic!("{cell:?}") };
+    for (stream, name, text) in [(printed, "stdout", "ab"), (error, "stderr", "e")] {
+        let expected = json!({"output_type": "stream", "name": name, "text": [text]});
+        assert_eq!(json!(stream), expected);
+    }
+    assert_eq!(json!(value)["execution_count"], 1);
+    assert_eq!(form(value.data().unwrap(), "text/plain"), Some("src"));
 }
 
 /// The differences between a cell with the outputs `old` and a cell with `new`.
-fn differences(old: Vec<Output>, new: Vec<Output>) -> Vec<String> {
+fn differences(old: &[Value], new: &[Value]) -> Vec<String> {
     let differences = compare(Path::new("n.ipynb"), &with_outputs(old), &with_outputs(new));
     differences.iter().map(ToString::to_string).collect()
 }
@@ -123,8 +112,8 @@ fn differences(old: Vec<Output>, new: Vec<Output>) -> Vec<String> {
 #[test]
 fn texts_agree_within_the_tolerance_and_figures_are_there() {
     let html = |text: &str| vec![shown("text/html", text)];
-    assert!(differences(vec![printed("[0.5]")], vec![printed("[0.50000001]")]).is_empty());
-    assert!(differences(html("<svg>1</svg>"), html("<svg>2</svg>")).is_empty());
+    assert!(differences(&[printed("[0.5]")], &[printed("[0.50000001]")]).is_empty());
+    assert!(differences(&html("<svg>1</svg>"), &html("<svg>2</svg>")).is_empty());
     for (old, new, what) in [
         (
             vec![printed("[0.5]")],
@@ -136,7 +125,7 @@ fn texts_agree_within_the_tolerance_and_figures_are_there() {
         (html("<svg></svg>"), html("none"), "it showed text/html with 1 SVG, and shows text/html"),
         (vec![shown("image/svg+xml", "<svg/>")], vec![], "and shows nothing"),
     ] {
-        let differences = differences(old, new).join("\n");
+        let differences = differences(&old, &new).join("\n");
         assert!(differences.starts_with("n.ipynb: cell 1: "), "{differences}");
         assert!(differences.contains(what), "{differences}");
     }
@@ -144,7 +133,7 @@ fn texts_agree_within_the_tolerance_and_figures_are_there() {
 
 #[test]
 fn cells_that_vary_are_left_out() {
-    let (mut old, new) = (with_outputs(vec![printed("1 ms")]), with_outputs(vec![printed("2 ms")]));
+    let (mut old, new) = (with_outputs(&[printed("1 ms")]), with_outputs(&[printed("2 ms")]));
     assert_eq!(compare(Path::new("n"), &old, &new).len(), 1);
     old.cells[0].metadata.insert("tags".to_owned(), json!([VARIES]));
     assert!(compare(Path::new("n"), &old, &new).is_empty());
@@ -161,7 +150,8 @@ fn write(folder: &Path, sources: &[&str]) -> PathBuf {
 #[test]
 #[ignore = "needs the lab: cargo lab --prepare"]
 fn a_failure_in_a_cell_fails_the_run() {
-    let lab = lab();
+    let lab = Lab::found(&workspace::root().unwrap());
+    let lab = lab.expect("there is no lab: `cargo lab --prepare` makes one");
     let folder = tempfile::tempdir().unwrap();
 
     let path = write(folder.path(), &["let x = 0.5;\nprintln!(\"{x}\");", "x + 1.0"]);
@@ -183,7 +173,7 @@ fn a_failure_in_a_cell_fails_the_run() {
         let mut notebook = notebook(&[exercise]);
         notebook.cells[0].metadata.insert("wrong".to_owned(), json!([wrong]));
         let mut cell = Cell::code("c0-solution", &format!("```rust\n{solution}\n```\n"));
-        (cell.cell_type, cell.outputs, cell.execution_count) = ("markdown".to_owned(), None, None);
+        cell.kind = Kind::Markdown;
         notebook.cells.push(cell);
         fs::write(&path, notebook.to_text().unwrap()).unwrap();
         let error = run_one(&lab, &path, false).err().map_or(String::new(), |e| e.to_string());
