@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use lesson::files;
 use serde_json::Value;
+use xshell::cmd;
 
 use crate::workspace;
 
@@ -119,19 +120,14 @@ const CALLS: [&[(&str, &str)]; 2] = [
 /// Builds the programs in release; returns the path of each by its name.
 fn programs(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut programs = BTreeMap::new();
+    let (shell, cargo) = (workspace::shell(root)?, workspace::cargo());
     for call in CALLS {
+        let options = call.iter().flat_map(|(option, value)| [option, value]);
         // Cargo prints its progress and its errors.
-        let output = workspace::cargo()
-            .current_dir(root)
-            .args(["build", "--release", "--message-format=json-render-diagnostics"])
-            .args(call.iter().flat_map(|(option, value)| [option, value]))
-            .stderr(Stdio::inherit())
-            .output()
-            .context("cargo cannot be started")?;
-        if !output.status.success() {
-            bail!("the programs of the bundle could not be built ({})", output.status);
-        }
-        programs.extend(executables(&String::from_utf8_lossy(&output.stdout)));
+        let format = "--message-format=json-render-diagnostics";
+        let messages = cmd!(shell, "{cargo} build --release {format} {options...}").quiet().read();
+        let messages = messages.context("the programs of the bundle could not be built")?;
+        programs.extend(executables(&messages));
     }
     for name in wanted() {
         ensure!(programs.contains_key(name), "cargo built no program `{name}`");

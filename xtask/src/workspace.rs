@@ -1,11 +1,12 @@
 //! Finds folders and programs of the workspace.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use walkdir::WalkDir;
+use xshell::Shell;
 
 /// The root of the workspace: the nearest folder at or above the current one that holds
 /// `book.toml`.
@@ -23,8 +24,15 @@ pub fn target(root: &Path) -> PathBuf {
 }
 
 /// The cargo that runs this program, or else the cargo on the `PATH`.
-pub fn cargo() -> Command {
-    Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+pub fn cargo() -> OsString {
+    env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// A shell whose commands run in `folder`.
+pub fn shell(folder: &Path) -> Result<Shell> {
+    let shell = Shell::new()?;
+    shell.change_dir(folder);
+    Ok(shell)
 }
 
 /// The program with the first of these names on the `PATH`.
@@ -38,22 +46,12 @@ pub fn find(names: &[&str]) -> Option<PathBuf> {
     programs.find(|program| program.is_file())
 }
 
-/// Runs a command, which prints to the terminal.
-pub fn run(command: &mut Command) -> Result<()> {
-    let line = format!("{command:?}");
-    let status = command.status().with_context(|| format!("{line} could not be run"))?;
-    ensure!(status.success(), "{line} failed: {status}");
-    Ok(())
-}
-
 /// The folder inside `chapters` of the chapter with the number `name` (`3`), or of the page in the
 /// appendix with that name.
 pub fn chapter_folder(chapters: &Path, name: &str) -> Result<PathBuf> {
     let number: Option<u32> = name.parse().ok();
-    let is_it = |folder: &str| match number {
-        Some(number) => folder.starts_with(&format!("{number:02}-")),
-        None => folder == name,
-    };
+    let start = number.map_or(name.to_owned(), |number| format!("{number:02}-"));
+    let is_it = |folder: &str| folder == start || number.is_some() && folder.starts_with(&start);
     let mut found = entries(chapters)?;
     found.retain(|path| path.is_dir() && is_it(&name_of(path)));
     match (found.len(), number) {

@@ -19,7 +19,6 @@ static CONVERTER: LazyLock<LatexToMathML> = LazyLock::new(|| {
     LatexToMathML::new(MathCoreConfig::default()).expect("no macros that could be wrong")
 });
 
-/// Converts every formula of the page.
 pub fn convert_all(draft: &mut Draft, events: &[Located]) {
     for (event, range) in events {
         if draft.is_replaced(range) {

@@ -19,7 +19,6 @@ pub fn is_picture(path: &Path) -> bool {
     extension.is_some_and(|extension| PICTURES.contains(&extension.as_str()))
 }
 
-/// The target of a link.
 enum Target {
     /// The web, or the same page: the link stays.
     AsWritten,

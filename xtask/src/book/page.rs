@@ -8,7 +8,6 @@ use crate::failure::Failure;
 
 /// A page as its author wrote it, or a cell of a notebook.
 pub struct Page<'a> {
-    /// The root of the workspace.
     pub root: &'a Path,
     /// The folder of the pages.
     pub chapters: &'a Path,
@@ -16,17 +15,14 @@ pub struct Page<'a> {
     pub path: &'a Path,
     /// The addresses of all pages of the book.
     pub addresses: &'a Addresses,
-    /// The page's Markdown.
     pub source: &'a str,
 }
 
 impl Page<'_> {
-    /// The page's file.
     pub fn file(&self) -> PathBuf {
         normalized(&self.chapters.join(self.path))
     }
 
-    /// The folder that the page is in.
     pub fn folder(&self) -> PathBuf {
         normalized(&self.chapters.join(self.path).join(".."))
     }
@@ -79,19 +75,16 @@ pub fn number(page: &Path) -> Option<u32> {
 
 /// A page with the changes collected so far, each with its range of the source.
 pub struct Draft<'a> {
-    /// The page.
     pub page: &'a Page<'a>,
     edits: Vec<(Range<usize>, String)>,
     failures: Vec<Failure>,
 }
 
 impl<'a> Draft<'a> {
-    /// Starts without changes.
     pub fn new(page: &'a Page<'a>) -> Self {
         Self { page, edits: Vec::new(), failures: Vec::new() }
     }
 
-    /// Replaces `range` of the source by `text`.
     pub fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
         self.edits.push((range, text.into()));
     }

@@ -290,12 +290,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_in_stylesheets_are_found() {
-        let css = r#"@import "a.css"; @import url(b.css); src: url('c.woff2') format("woff2")"#;
-        assert_eq!(addresses(css).collect::<Vec<_>>(), ["a.css", "b.css", "c.woff2"]);
-    }
-
-    #[test]
     fn remote_addresses_in_scripts_are_found() {
         let found = |script| scripted(script).next().is_some();
         assert!(found("fetch('https://example.org/a')"));

@@ -3,13 +3,13 @@
 use fs_err as fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::process::Command;
 use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use lesson::files;
 use lesson::output::println;
 use walkdir::WalkDir;
+use xshell::cmd;
 
 use super::environment::{Lab, STAMP};
 use crate::chapters::{self, Chapter};
@@ -38,15 +38,17 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     let stamp = lab.folder.join(STAMP);
     let chapters = chapters(&lab.root)?;
     let sources = fingerprint(&lab.root);
-    let built_with = format!("{}\n{}{chapters}\n{sources:016x}\n", evcxr.display(), compiler()?);
+    let shell = workspace::shell(&lab.root)?;
+    let compiler = cmd!(shell, "rustc -Vv").quiet().read().context("rustc cannot be started")?;
+    let built_with = format!("{}\n{compiler}\n{chapters}\n{sources:016x}\n", evcxr.display());
     if fs::read_to_string(&stamp).ok().as_deref() == Some(&*built_with) {
         return Ok(());
     }
     println!("fetching the dependencies");
     // For all systems: without the network, cargo reads even the crates that it does not compile.
-    let mut fetch = workspace::cargo();
-    workspace::run(fetch.current_dir(&lab.root).args(["fetch", "--quiet", "--locked"]))
-        .context("the dependencies could not be fetched; crates.io must be reachable")?;
+    let cargo = workspace::cargo();
+    let fetched = cmd!(shell, "{cargo} fetch --quiet --locked").quiet().run();
+    fetched.context("the dependencies could not be fetched; crates.io must be reachable")?;
     println!(
         "compiling the library, then the chapters, for the notebooks (3 minutes on two cores)"
     );
@@ -103,10 +105,4 @@ fn forget_others(saved: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The version of the compiler, as it prints it.
-fn compiler() -> Result<String> {
-    let output = Command::new("rustc").arg("-Vv").output().context("rustc cannot be started")?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

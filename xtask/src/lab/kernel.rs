@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use lesson::files;
 use lesson::output::println;
 use serde_json::json;
+use xshell::cmd;
 
 use super::environment::Lab;
 use crate::{wheel, workspace};
@@ -40,14 +41,12 @@ pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
         "installing the Rust kernel evcxr_jupyter {VERSION} into {} (8 minutes on two cores)",
         folder.display()
     );
-    let building = folder.join("build");
+    let (building, cargo) = (folder.join("build"), workspace::cargo());
     // Cargo prints its progress. Without --locked, evcxr does not compile.
-    let mut install = workspace::cargo();
-    install
-        .args(["install", "--quiet", "--locked", "evcxr_jupyter", "--version", VERSION, "--root"])
-        .arg(&folder)
-        .env("CARGO_TARGET_DIR", &building);
-    workspace::run(&mut install).context(
+    let shell = workspace::shell(&lab.root)?;
+    let install = cmd!(shell, "{cargo} install --quiet --locked evcxr_jupyter --version {VERSION}");
+    let install = install.arg("--root").arg(&folder).env("CARGO_TARGET_DIR", &building);
+    install.quiet().run().context(
         "evcxr_jupyter could not be installed. It comes from crates.io, which must be reachable. An evcxr_jupyter \
          from elsewhere (conda-forge has a package) is used if it is on the PATH",
     )?;

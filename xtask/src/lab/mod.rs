@@ -9,7 +9,7 @@ use fs_err as fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use lesson::output::println;
 use linrec::device::nvrtc::Nvrtc;
 
@@ -18,7 +18,7 @@ use crate::python::{Environment, Requirements};
 use crate::workspace;
 
 pub use environment::Lab;
-pub use run::{run, run_one};
+pub use run::run;
 
 /// JupyterLab, and the client that runs notebooks without it, for CPython 3.11 to 3.14.
 const JUPYTER: Requirements = Requirements {
@@ -69,7 +69,9 @@ pub fn serve(lab: &Lab, port: u16, open: bool) -> Result<()> {
         command.arg("--no-browser");
     }
     println!("JupyterLab runs on 127.0.0.1 until you stop it with Ctrl-C");
-    workspace::run(&mut command).context("JupyterLab failed")
+    let status = command.status().context("JupyterLab cannot be started")?;
+    ensure!(status.success(), "JupyterLab failed: {status}");
+    Ok(())
 }
 
 /// Installs NVRTC, unless this machine has it. Without it, only changes to kernels do not work.
@@ -86,26 +88,21 @@ fn offer_nvrtc(root: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     /// The generated list has a version and hashes for each package, and has the packages of the
     /// list that people write.
     #[test]
     fn every_package_is_pinned_with_its_hashes() {
+        let line = crate::pattern(r"^(\S+==\S+)(?: ;.*?)?(?:\s+--hash=sha256:[0-9a-f]{64})+\s*$");
         let list = include_str!("requirements.txt").replace("\\\n", " ");
-        let mut pinned = BTreeSet::new();
-        for line in list.lines().filter(|line| !line.starts_with('#')) {
-            let (package, hashes) = line.split_once("--hash=sha256:").expect(line);
-            let is_hash =
-                |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-            assert!(hashes.split("--hash=sha256:").all(|hash| is_hash(hash.trim())), "{line}");
-            let package = package.split(';').next().unwrap_or_default().trim();
-            assert!(package.contains("=="), "{line}");
-            pinned.insert(package);
-        }
+        let lines = list.lines().filter(|line| !line.starts_with('#'));
+        let pinned: Vec<_> =
+            lines.map(|text| line.captures(text).expect(text)[1].to_owned()).collect();
         let wanted = include_str!("requirements.in").lines().filter(|line| !line.starts_with('#'));
         for package in wanted {
-            assert!(pinned.contains(package), "{package}: renew requirements.txt");
+            assert!(
+                pinned.iter().any(|pinned| pinned == package),
+                "{package}: renew requirements.txt"
+            );
         }
     }
 }

@@ -51,7 +51,7 @@ pub fn run(lab: &Lab, named: &[String], check: bool) -> Result<()> {
 }
 
 /// Runs the notebook at the absolute path `path`, and writes its outputs into it, or compares them.
-pub fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
+fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
     let page = path.strip_prefix(lab.root()).unwrap_or(path);
     let text = fs::read_to_string(path)?;
     let committed = Notebook::parse(&text).with_context(|| page.display().to_string())?;
@@ -148,4 +148,85 @@ fn paths(folder: &Path, named: &[String]) -> Result<Vec<PathBuf>> {
     }
     all.retain(|path| named.is_empty() || named.iter().any(|name| is(path, name)));
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn notebook(sources: &[&str]) -> Notebook {
+        let cells = sources.iter().enumerate();
+        Notebook::new(cells.map(|(at, code)| Cell::code(&format!("c{at}"), code)).collect())
+    }
+
+    /// Writes a notebook of these cells into `folder`.
+    fn write(folder: &Path, sources: &[&str]) -> PathBuf {
+        let path = folder.join("planted.ipynb");
+        fs::write(&path, notebook(sources).to_text().unwrap()).unwrap();
+        path
+    }
+
+    // One test, since the notebooks share the folder in which the kernel compiles.
+    #[test]
+    #[ignore = "needs the lab: cargo lab --prepare"]
+    fn a_failure_in_a_cell_fails_the_run_of_a_notebook() {
+        let lab = Lab::found(&workspace::root().unwrap());
+        let lab = lab.expect("there is no lab: `cargo lab --prepare` makes one");
+        let folder = tempfile::tempdir().unwrap();
+
+        let path = write(folder.path(), &["let x = 0.5;\nprintln!(\"{x}\");", "x + 1.0"]);
+        run_one(&lab, &path, false).unwrap();
+        let written = fs::read_to_string(&path).unwrap();
+        assert!(written.contains("\"0.5\\n\"") && written.contains("\"1.5\""), "{written}");
+        run_one(&lab, &path, true).unwrap();
+        fs::write(&path, written.replace("\"1.5\"", "\"1.6\"")).unwrap();
+        let error = run_one(&lab, &path, true).unwrap_err().to_string();
+        assert!(error.contains("cell 2: its output was\n    1.6\nand is\n    1.5"), "{error}");
+
+        let exercise = "fn exercise(answer: Option<u32>) {\nif let Some(n) = answer { assert_eq!(n % 2, 0); \
+                        println!(\"Right.\") }\n}\nlet answer: Option<u32> = None;\nexercise(answer);";
+        for (solution, wrong, what) in [
+            ("Some(4)", "Some(5)", ""),
+            ("Some(3)", "Some(5)", "the solution in proof-of-c0"),
+            ("Some(4)", "Some(6)", "exercise c0: wrong answer 1 is accepted"),
+        ] {
+            let mut notebook = notebook(&[exercise]);
+            notebook.cells[0].metadata.insert("wrong".to_owned(), json!([wrong]));
+            let mut cell = Cell::code("c0-solution", &format!("```rust\n{solution}\n```\n"));
+            cell.kind = Kind::Markdown;
+            notebook.cells.push(cell);
+            fs::write(&path, notebook.to_text().unwrap()).unwrap();
+            let error = run_one(&lab, &path, false).err().map_or(String::new(), |e| e.to_string());
+            assert!(error.contains(what) && error.is_empty() == what.is_empty(), "{what}: {error}");
+        }
+
+        for (code, what) in [
+            ("panic!(\"planted {}\", 1)", "planted 1"),
+            ("assert_eq!(1 + 1, 3, \"planted\");", "planted"),
+            ("let number: u32 = \"planted\";", "mismatched types"),
+            (
+                "let none: Option<u32> = None;\nnone.unwrap();",
+                "called `Option::unwrap()` on a `None` value",
+            ),
+            ("Err::<(), String>(\"planted\".to_owned())?;", "planted"),
+        ] {
+            let path = write(folder.path(), &["let x = 1;", code, "x"]);
+            let before = fs::read_to_string(&path).unwrap();
+            let error = match run_one(&lab, &path, false) {
+                Ok(()) => panic!("`{code}` did not fail the run"),
+                Err(error) => error.to_string(),
+            };
+            // evcxr may send the words of `Err(...)?` when the next cell has begun.
+            let late = code.starts_with("Err") && error.contains("planted.ipynb, cell 3:");
+            assert!(late || error.contains("planted.ipynb, cell 2:"), "{code}: {error}");
+            assert!(error.contains(what), "{code}: {error}");
+            assert_eq!(
+                fs::read_to_string(&path).unwrap(),
+                before,
+                "a run that failed writes nothing"
+            );
+        }
+    }
 }

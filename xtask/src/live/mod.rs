@@ -15,14 +15,14 @@ use fs_err as fs;
 use std::env;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use xshell::cmd;
 
 use crate::{puzzles, workspace};
 pub use scenes::{Scene, Scenes};
@@ -79,17 +79,18 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
     // machine.
     let mut flags = vec!["-Ctarget-feature=+simd128".to_owned()];
     let home = env::var("CARGO_HOME").ok().or_else(|| Some(env::var("HOME").ok()? + "/.cargo"));
+    let (shell, cargo) = (workspace::shell(root)?, workspace::cargo());
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    // The folder of the compiler may hold the sources of the standard library.
+    let sysroot = cmd!(shell, "{rustc} --print sysroot").quiet().read().ok();
     let folders =
-        [(Some(root.display().to_string()), "linrec"), (home, "cargo"), (sysroot(), "rust")];
+        [(Some(root.display().to_string()), "linrec"), (home, "cargo"), (sysroot, "rust")];
     for (folder, name) in folders {
         flags.extend(folder.map(|folder| format!("--remap-path-prefix={folder}={name}")));
     }
-    let mut cargo = workspace::cargo();
-    cargo
-        .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
+    let mut build = cmd!(shell, "{cargo} build --release --quiet --package live --target {TARGET}")
         .args(features)
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        .current_dir(root);
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     // Optimised for size, since a page waits for the module; but the emulator for speed, since a
     // reader waits for it. (Level 3 is larger and no faster.)
     for setting in [
@@ -100,17 +101,10 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
         "strip=true",
         "package.simt.opt-level=2",
     ] {
-        cargo.args(["--config", &format!("profile.release.{setting}")]);
+        build = build.args(["--config", &format!("profile.release.{setting}")]);
     }
     let advice = format!("without a standard library for it, try `rustup target add {TARGET}`");
-    workspace::run(&mut cargo).with_context(|| format!("the module does not compile; {advice}"))
-}
-
-/// The folder of the compiler, which may hold the sources of the standard library.
-fn sysroot() -> Option<String> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
-    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    build.quiet().run().with_context(|| format!("the module does not compile; {advice}"))
 }
 
 /// Compares the modules with their hashes, and makes every scene; returns a sentence about them.
@@ -152,20 +146,21 @@ pub fn write(root: &Path, output: &Path) -> Result<()> {
         script += &fs::read_to_string(&path)?;
     }
     fs::write(folder.join("live.js"), script + "}\n")?;
+    let write = |file: &str, name: &str, value: &Value| {
+        let text = format!("linrecLive.arrive({}, {value});\n", json!(name));
+        fs::write(folder.join(file), text)
+    };
     for (name, _, script) in MODULES {
         let module = base64::engine::general_purpose::STANDARD.encode(packed(root, name)?);
-        let text = format!("linrecLive.arrive(\"module\", \"{module}\");\n");
-        fs::write(folder.join(script), text)?;
+        write(script, "module", &json!(module))?;
     }
     for scene in scenes.iter() {
         let name = format!("scene-{}", scene.name);
-        let text = format!("linrecLive.arrive({}, {});\n", json!(name), scene.full()?);
-        fs::write(folder.join(name + ".js"), text)?;
+        write(&format!("{name}.js"), &name, &scene.full()?)?;
     }
     for (name, puzzle) in puzzles::delivered(root)? {
         let name = format!("puzzle-{name}");
-        let text = format!("linrecLive.arrive({}, {puzzle});\n", json!(name));
-        fs::write(folder.join(name + ".js"), text)?;
+        write(&format!("{name}.js"), &name, &puzzle)?;
     }
     Ok(())
 }

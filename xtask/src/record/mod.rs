@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use lesson::RecordedTable;
 use lesson::files;
 use lesson::output::println;
+use xshell::cmd;
 
 use crate::results::{self, FOLDER};
 use crate::{failure, workspace};
@@ -52,13 +53,12 @@ fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
     // Chapter 0 is the tour, and its record is the benchmark.
     let command: &[&str] = if name.starts_with("00-") { &["bench"] } else { &[] };
     // The run prints its progress.
-    let mut cargo = workspace::cargo();
-    cargo
-        .current_dir(root)
-        .args(["run", "--release", "--package", &workspace::package_of(&name), "--"])
-        .args(command)
-        .args(["--out", OUT]);
-    workspace::run(&mut cargo).with_context(|| format!("the run of chapters/{name} failed"))?;
+    let (shell, cargo) = (workspace::shell(root)?, workspace::cargo());
+    let package = workspace::package_of(&name);
+    cmd!(shell, "{cargo} run --release --package {package} -- {command...} --out {OUT}")
+        .quiet()
+        .run()
+        .with_context(|| format!("the run of chapters/{name} failed"))?;
     let run = results::load(&written).context("the run wrote no record")?;
     if let Some(check) = run.checks.iter().find(|check| !check.pass) {
         bail!("the check \"{}\" of chapters/{name} failed", check.name);
@@ -88,29 +88,4 @@ fn replace(new: &Path, old: &Path, tables: &[RecordedTable]) -> Result<()> {
         Ok::<_, anyhow::Error>(())
     })
     .with_context(|| format!("{} cannot be replaced", old.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_are_replaced_as_a_whole() {
-        let root = tempfile::tempdir().unwrap();
-        let (old, new) = (root.path().join("results"), root.path().join("fresh"));
-        fs::create_dir_all(old.join("h200")).unwrap();
-        fs::write(old.join("h200/bits.csv"), "bits").unwrap();
-        fs::create_dir_all(new.join("inner")).unwrap();
-        fs::write(old.join("stale.svg"), "stale").unwrap();
-        fs::write(new.join("inner/a.csv"), "a").unwrap();
-        fs::write(new.join("cost.csv"), "length,ms\n").unwrap();
-        let table =
-            RecordedTable { file: "cost.csv".into(), timing: true, rows: vec!["length,ms".into()] };
-        replace(&new, &old, &[table]).unwrap();
-        assert!(!old.join("cost.csv").exists());
-        assert!(!old.join("stale.svg").exists());
-        assert_eq!(fs::read_to_string(old.join("inner/a.csv")).unwrap(), "a");
-        assert_eq!(fs::read_to_string(old.join("h200/bits.csv")).unwrap(), "bits");
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
-    }
 }

@@ -56,12 +56,10 @@ fn is_manifest(file: &str) -> bool {
     file == "Cargo.toml" || file.ends_with("/Cargo.toml")
 }
 
-/// Reads a tracked file.
 pub fn text(root: &Path, file: &str) -> Result<String> {
     Ok(fs::read_to_string(root.join(file))?)
 }
 
-/// A failure in a tracked file.
 pub fn fault(file: &str, line: Option<usize>, what: impl Into<String>) -> Failure {
     Failure::new(file, line, what)
 }

@@ -30,6 +30,8 @@ fn with_crate() -> Fixture {
                 fs::copy(chapter.join("results").join(file), out.join(file)).unwrap();
             }
             fs::write(out.join("cost.csv"), "what run.json has as well").unwrap();
+            fs::create_dir(out.join("inner")).unwrap();
+            fs::write(out.join("inner/a.csv"), "a").unwrap();
             let run = fs::read_to_string(out.join("run.json")).unwrap();
             fs::write(out.join("run.json"), run.replace("\"16\"", "\"17\"")).unwrap();
             exit(fs::read_to_string(chapter.join("code.txt")).unwrap().parse().unwrap());
@@ -56,7 +58,14 @@ fn a_run_replaces_the_results_as_a_whole_or_not_at_all() {
     assert_eq!(recorded_length(&book), "16", "a failed run changes nothing");
 
     book.write("chapters/01-sample/code.txt", "0");
+    fs::create_dir(book.path(&format!("{RESULTS}/h200"))).unwrap();
+    book.write(&format!("{RESULTS}/h200/bits.csv"), "bits");
     record::record(book.root(), "1").unwrap();
+    let read = |file: &str| fs::read_to_string(book.path(RESULTS).join(file)).unwrap();
+    assert_eq!([read("h200/bits.csv"), read("inner/a.csv")], ["bits", "a"]);
+    let folders = fs::read_dir(book.path("chapters/01-sample")).unwrap();
+    let names = folders.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("results")).count(), 1, "a copy is left");
     assert_eq!(recorded_length(&book), "17");
     assert!(!book.path(RESULTS).join("output.txt").exists(), "the run wrote none");
     assert!(!book.path(RESULTS).join("cost.csv").exists(), "run.json has its rows");

@@ -40,17 +40,14 @@ impl Fixture {
         Self { folder }
     }
 
-    /// The root of the workspace.
     pub fn root(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The file at `path` in the workspace.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root().join(path)
     }
 
-    /// Replaces the file at `path` by `text`.
     pub fn write(&self, path: &str, text: &str) {
         fs::write(self.path(path), text).expect("a file to write");
     }
@@ -60,7 +57,6 @@ impl Fixture {
         self.edit("chapters/01-sample/README.md", |page| format!("{page}\n{text}\n"));
     }
 
-    /// Changes the file at `path`.
     pub fn edit(&self, path: &str, change: impl FnOnce(&str) -> String) {
         let text = fs::read_to_string(self.path(path)).expect("a file to read");
         self.write(path, &change(&text));

@@ -69,7 +69,6 @@ fn text(page: &Page, cell: &Cell, chapter: Option<&Path>) -> (String, Vec<Failur
     (text, failures.into_iter().map(|failure| in_cell(cell, failure)).collect())
 }
 
-/// The first paragraph of the page.
 fn about(page: &Page, chapter: &Path) -> String {
     let address = page.addresses.get(chapter).map(|built| page.address(built)).unwrap_or_default();
     let number = chapter.strip_prefix(page.chapters).ok().and_then(number);

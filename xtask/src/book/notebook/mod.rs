@@ -18,12 +18,9 @@ use super::{links, markdown};
 use crate::failure::Failure;
 use crate::notebooks::{self, format::Notebook};
 
-/// The folder of the notebooks.
 const FOLDER: &str = "notebooks";
 
-/// The notebook of a chapter.
 pub struct Source {
-    /// Its file.
     file: PathBuf,
     /// The chapter's page, relative to the folder of the pages.
     pub chapter: PathBuf,

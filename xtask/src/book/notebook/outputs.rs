@@ -10,8 +10,8 @@ use roxmltree::{Document, Node};
 use crate::book::svg::{self, escape};
 use crate::notebooks::format::{Cell, Data, Output, form};
 
-/// Elements that stay as they are.
-const KEPT: [&str; 19] = [
+/// The elements that the page may have.
+const ALLOWED: [&str; 19] = [
     "b", "br", "code", "div", "em", "i", "li", "ol", "p", "small", "span", "strong", "sub", "sup",
     "tbody", "thead", "tr", "td", "th",
 ];
@@ -58,7 +58,6 @@ fn displayed(data: &Data, id: &str) -> Result<String, String> {
     }
 }
 
-/// Printed text.
 fn printed(text: &str) -> String {
     let text = escape(text.trim_matches('\n')).replace('\n', "&#10;");
     if text.is_empty() { text } else { format!("<pre><samp>{text}</samp></pre>") }
@@ -111,7 +110,7 @@ impl Writer<'_> {
                 self.children(node)?;
                 self.output += "</table></div>";
             }
-            name if KEPT.contains(&name) => self.element(node, name)?,
+            name if ALLOWED.contains(&name) => self.element(node, name)?,
             name => return Err(format!("holds <{name}>, which the book does not show")),
         }
         Ok(())

@@ -43,7 +43,6 @@ pub struct Chrome {
 }
 
 impl Chrome {
-    /// Starts `program` with a fresh profile.
     pub fn start(program: &Path) -> Result<Self> {
         let profile = tempfile::tempdir()?;
         let process = Command::new(program)

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use crate::support::Fixture;
 use chrome::Chrome;
 
-/// A browser without a page.
 fn browser() -> Chrome {
     let program = chrome::find().expect("there is no Chromium (CHROMIUM names one)");
     Chrome::start(&program).expect("the browser starts")
