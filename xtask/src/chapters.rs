@@ -109,9 +109,8 @@ pub fn check(root: &Path) -> Result<String> {
     }
     for entry in fs::read_dir(root.join("chapters")).context("there is no folder chapters")? {
         let folder = workspace::name_of(&entry?.path());
-        let number = folder.split_once('-').and_then(|(number, _)| number.parse().ok());
         let is_listed = chapters.iter().any(|chapter| chapter.folder == folder);
-        if number.is_some_and(|number: u32| number > 0) && !is_listed {
+        if workspace::number_of(&folder).is_some_and(|number| number > 0) && !is_listed {
             let line = format!("`- [Title]({folder}/README.md) says what it is about.`");
             wrong(LIST, format!("chapters/{folder} has no line such as {line}"));
         }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use lesson::files;
+
+use crate::workspace;
 
 /// The file with the list of the packages, which is written when all of them are installed.
 const INSTALLED: &str = "installed.txt";
@@ -29,7 +30,7 @@ impl Environment {
         if installed.as_deref() != Some(list.packages) {
             announce();
             environment.install(list)?;
-            environment.write(INSTALLED, list.packages)?;
+            workspace::write(&folder.join(INSTALLED), list.packages)?;
         }
         Ok(environment)
     }
@@ -68,7 +69,8 @@ impl Environment {
             Command::new(python).args(["-I", "-m", "venv", "--clear"]).arg(&self.folder),
             &format!("{needed}. {}", list.advice),
         )?;
-        let wanted = self.write("wanted.txt", list.packages)?;
+        let wanted = self.folder.join("wanted.txt");
+        workspace::write(&wanted, list.packages)?;
         run(
             Command::new(self.program("python"))
                 .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
@@ -76,13 +78,6 @@ impl Environment {
                 .arg(&wanted),
             list.advice,
         )
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
-        let path = self.folder.join(name);
-        files::write(&path, text)
-            .with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(path)
     }
 }
 

@@ -78,6 +78,11 @@ pub fn package_of(folder: &str) -> String {
     format!("{}{folder}", if numbered { "ch" } else { "appendix-" })
 }
 
+/// The number at the start of the name of a chapter's folder or notebook: 3 of `03-matrix-form`.
+pub fn number_of(name: &str) -> Option<u32> {
+    name.split_once('-')?.0.parse().ok()
+}
+
 /// The last component of `path` as text, which is empty for a path without one.
 pub fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
@@ -90,6 +95,12 @@ pub fn files(folder: &Path, extension: &str, depth: usize) -> Vec<PathBuf> {
     let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.into_path())).collect();
     files.retain(|path| path.extension().is_some_and(|found| found == extension));
     files
+}
+
+/// Writes a file as a whole or not at all.
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    lesson::files::write(path, content)
+        .with_context(|| format!("{} cannot be written", path.display()))
 }
 
 /// Copies a file, or a folder with all that is in it, to the path `to`. Missing folders above it

@@ -43,8 +43,16 @@ pub fn expand(draft: &mut Draft, events: &[Located]) {
 
 /// Sets the language of every block to one that the book's highlighter knows.
 pub fn name_all_for_highlighting(draft: &mut Draft, events: &[Located]) {
-    for block in markdown::code_blocks(events) {
-        name_for_highlighting(draft, &block);
+    for CodeBlock { language, range } in markdown::code_blocks(events) {
+        let known = match language.as_str() {
+            "cuda" | "cu" => "cpp",
+            "ptx" => "text",
+            _ => continue,
+        };
+        if let Some(at) = draft.page.source[range.clone()].find(&language) {
+            let start = range.start + at;
+            draft.replace(start..start + language.len(), known);
+        }
     }
 }
 
@@ -155,19 +163,6 @@ fn dedented(lines: &[String]) -> Vec<&str> {
     let first = lines.iter().position(|line| filled(&line)).unwrap_or(0);
     let last = lines.iter().rposition(|line| filled(&line)).map_or(0, |last| last + 1);
     lines[first..last].iter().map(|line| line.get(shared..).unwrap_or("")).collect()
-}
-
-/// Sets the language of the block to one that the book's highlighter knows.
-fn name_for_highlighting(draft: &mut Draft, block: &CodeBlock) {
-    let known = match block.language.as_str() {
-        "cuda" | "cu" => "cpp",
-        "ptx" => "text",
-        _ => return,
-    };
-    if let Some(at) = draft.page.source[block.range.clone()].find(&block.language) {
-        let start = block.range.start + at;
-        draft.replace(start..start + block.language.len(), known);
-    }
 }
 
 #[cfg(test)]

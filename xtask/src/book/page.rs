@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::addresses::{self, Addresses};
 use crate::failure::Failure;
+use crate::workspace;
 
 /// A page as its author wrote it, or a cell of a notebook.
 pub struct Page<'a> {
@@ -68,9 +69,7 @@ pub fn normalized(path: &Path) -> PathBuf {
 /// The chapter's number that the sidebar shows: the number of the folder, so that one number means
 /// one thing. `None` for other pages, even for a second page in such a folder.
 pub fn number(page: &Path) -> Option<u32> {
-    let folder = page.parent().filter(|_| page.ends_with("README.md"))?.to_str()?;
-    let (number, _) = folder.split_once('-')?;
-    number.parse().ok()
+    workspace::number_of(page.parent().filter(|_| page.ends_with("README.md"))?.to_str()?)
 }
 
 /// A page with the changes collected so far, each with its range of the source.

@@ -20,27 +20,6 @@ use super::page::normalized;
 use crate::failure::Failure;
 use crate::{pattern, workspace};
 
-/// The attributes that name pages and files of the book. A browser loads the ones that are marked.
-const ADDRESSES: [(&str, &str, bool); 16] = [
-    ("a[href]", "href", false),
-    ("area[href]", "href", false),
-    ("script[src]", "src", true),
-    ("link[href]", "href", true),
-    ("img[src]", "src", true),
-    ("img[srcset]", "srcset", true),
-    ("source[src]", "src", true),
-    ("source[srcset]", "srcset", true),
-    ("iframe[src]", "src", true),
-    ("embed[src]", "src", true),
-    ("video[src]", "src", true),
-    ("video[poster]", "poster", true),
-    ("audio[src]", "src", true),
-    ("object[data]", "data", true),
-    // A link in a drawing is followed, not loaded.
-    ("svg :not(a)[href]", "href", true),
-    ("input[src]", "src", true),
-];
-
 /// `url(…)` and `@import "…"` of a stylesheet, with the address.
 static CSS_ADDRESS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"(?:@import\s+(?:url\(\s*)?|url\(\s*)["']?([^"')\s;]+)"#));
@@ -133,13 +112,10 @@ impl BuiltPage {
 /// Checks the references and the ids of one page.
 fn check_references(site: &Site, page: &BuiltPage, failures: &mut Vec<Failure>) {
     // `srcset` lists several addresses, and is not resolved.
-    for (selector, attribute, _) in ADDRESSES.iter().filter(|(_, name, _)| *name != "srcset") {
-        for element in elements(&page.html, selector) {
-            let address = element.attr(attribute).unwrap_or_default();
-            if let Err(what) = resolve(site, page, address) {
-                let sought = address.split_once('#').map_or(address, |(_, fragment)| fragment);
-                failures.push(page.failure(sought, format!("`{address}`: {what}")));
-            }
+    for (_, address, _) in attributes(&page.html).filter(|(name, ..)| *name != "srcset") {
+        if let Err(what) = resolve(site, page, address) {
+            let sought = address.split_once('#').map_or(address, |(_, fragment)| fragment);
+            failures.push(page.failure(sought, format!("`{address}`: {what}")));
         }
     }
     let mut seen = BTreeSet::new();
@@ -185,10 +161,8 @@ fn check_loaded(page: &BuiltPage, failures: &mut Vec<Failure>) {
             failures.push(page.failure(address, format!("`{address}` is remote")));
         }
     };
-    for (selector, attribute, _) in ADDRESSES.iter().filter(|(.., is_loaded)| *is_loaded) {
-        for element in elements(&page.html, selector) {
-            report(element.attr(attribute).unwrap_or_default());
-        }
+    for (_, address, _) in attributes(&page.html).filter(|(.., is_loaded)| *is_loaded) {
+        report(address);
     }
     let styles = elements(&page.html, "style").map(|style| style.text().collect::<String>());
     let attributes = elements(&page.html, "[style]").filter_map(|styled| styled.attr("style"));
@@ -275,6 +249,20 @@ fn report_directive(page: &BuiltPage, text: &str, failures: &mut Vec<Failure>) {
 fn elements<'a>(html: &'a Html, selector: &str) -> impl Iterator<Item = ElementRef<'a>> + use<'a> {
     let selector = Selector::parse(selector).expect("a valid selector");
     html.select(&selector).collect::<Vec<_>>().into_iter()
+}
+
+/// The attributes that name pages and files, each with its address. A browser loads those with
+/// `true`, and follows the others.
+fn attributes(html: &Html) -> impl Iterator<Item = (&str, &str, bool)> {
+    elements(html, "*").flat_map(|element| {
+        let tag = element.value().name();
+        element.value().attrs().filter_map(move |(name, address)| match name {
+            "href" => Some((name, address, !["a", "area"].contains(&tag))),
+            "src" | "srcset" | "poster" => Some((name, address, true)),
+            "data" if tag == "object" => Some((name, address, true)),
+            _ => None,
+        })
+    })
 }
 
 fn addresses(css: &str) -> impl Iterator<Item = &str> {

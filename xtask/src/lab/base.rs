@@ -3,10 +3,9 @@
 use fs_err as fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use lesson::files;
 use lesson::output::println;
 use walkdir::WalkDir;
 use xshell::cmd;
@@ -64,8 +63,7 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     }
     println!("  {:.0} s in all", start.elapsed().as_secs_f64());
     forget_others(&lab.folder.join("kept"))?;
-    files::write(&stamp, built_with)
-        .with_context(|| format!("{} cannot be written", stamp.display()))
+    workspace::write(&stamp, built_with)
 }
 
 /// The cell that depends on all chapters.
@@ -83,10 +81,8 @@ fn fingerprint(root: &Path) -> u64 {
     for folder in SOURCES {
         for entry in WalkDir::new(root.join(folder)).sort_by_file_name().into_iter().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
-            let changed =
-                metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             if metadata.is_file() {
-                (entry.path(), metadata.len(), changed).hash(&mut hasher);
+                (entry.path(), metadata.len(), metadata.modified().ok()).hash(&mut hasher);
             }
         }
     }

@@ -5,7 +5,6 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lesson::files;
 use lesson::output::println;
 use serde_json::json;
 use xshell::cmd;
@@ -82,10 +81,8 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
         (shared.join("lab/settings/overrides.json"), APPEARANCE),
     ];
     for (path, text) in files {
-        let written = path.parent().map_or(Ok(()), fs::create_dir_all);
-        written
-            .and_then(|()| files::write(&path, text))
-            .with_context(|| format!("{} cannot be written", path.display()))?;
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        workspace::write(&path, text)?;
     }
     Ok(())
 }

@@ -8,7 +8,6 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use lesson::files;
 use lesson::output::{eprintln, println};
 
 use super::environment::Lab;
@@ -92,8 +91,7 @@ fn run_one(lab: &Lab, path: &Path, check: bool) -> Result<()> {
         let differences = compare::compare(page, &committed, &run.notebook);
         return failure::none_of(&differences, "the comparison with the committed outputs");
     }
-    files::write(path, run.notebook.to_text()?)
-        .with_context(|| format!("{} cannot be written", page.display()))
+    workspace::write(path, run.notebook.to_text()?)
 }
 
 /// The first text on the standard error as an error: evcxr does no more if a cell ends with
@@ -140,7 +138,7 @@ fn paths(folder: &Path, named: &[String]) -> Result<Vec<PathBuf>> {
     let mut all = notebooks::files(folder);
     let is = |path: &Path, name: &String| {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let number = stem.split_once('-').and_then(|(number, _)| number.parse::<u32>().ok());
+        let number = workspace::number_of(&stem);
         *name == stem || number.is_some() && name.parse().ok() == number
     };
     if let Some(name) = named.iter().find(|name| !all.iter().any(|path| is(path, name))) {

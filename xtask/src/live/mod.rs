@@ -165,7 +165,8 @@ pub fn write(root: &Path, output: &Path) -> Result<()> {
     Ok(())
 }
 
-fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
+/// Packs bytes as `gzip -9` does.
+pub fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     packer.write_all(bytes)?;
     Ok(packer.finish()?)

@@ -23,20 +23,18 @@ impl Language {
 
     /// The metadata of a notebook in this language, without a version.
     pub fn metadata(self) -> Map<String, Value> {
-        let (kernel, language) = match self {
-            Language::Rust => (
-                json!({"display_name": "Rust", "language": "rust", "name": "rust"}),
-                json!({"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"}),
-            ),
-            Language::Python => (
-                json!({"display_name": "Python 3", "language": "python", "name": "python3"}),
-                json!({"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}),
-            ),
+        let metadata = match self {
+            Language::Rust => json!({
+                "kernelspec": {"display_name": "Rust", "language": "rust", "name": "rust"},
+                "language_info": {"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"},
+            }),
+            Language::Python => json!({
+                "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+                "language_info":
+                    {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
+            }),
         };
-        [("kernelspec", kernel), ("language_info", language)]
-            .map(|(key, value)| (key.to_owned(), value))
-            .into_iter()
-            .collect()
+        metadata.as_object().cloned().unwrap_or_default()
     }
 
     /// The name after the fence of a block of code.

@@ -18,11 +18,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use linrec::kernels::Program;
 
 use crate::failure::{Failure, none_of};
-use crate::puzzles;
+use crate::{puzzles, workspace};
 use archive::{Files, TABLE};
 use list::List;
 
@@ -43,9 +43,7 @@ struct Compiled {
 pub fn generate(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
     archive::write_all(&folder(root), &compiled.kernels, &compiled.table)?;
-    let answers = root.join(ANSWERS);
-    lesson::files::write(&answers, &archive::pack(&compiled.answers)?)
-        .with_context(|| format!("{} cannot be written", answers.display()))?;
+    workspace::write(&root.join(ANSWERS), archive::pack(&compiled.answers)?)?;
     Ok(format!("compiled {compiled}"))
 }
 
@@ -213,7 +211,7 @@ mod tests {
     /// Without a compiler: the list, the sources and the generated files belong together.
     #[test]
     fn everything_on_the_list_is_there_and_nothing_else() {
-        let kernels = crate::workspace::root().unwrap().join("kernels");
+        let kernels = workspace::root().unwrap().join("kernels");
         let list = List::read(&kernels).unwrap();
         let present = archive::read_all(&kernels.join("ptx")).unwrap();
         let table = fs::read_to_string(kernels.join("ptx").join(TABLE)).unwrap();
@@ -231,7 +229,7 @@ mod tests {
     /// Without a compiler: the archive has the answers of these descriptions, and no others.
     #[test]
     fn the_archive_has_the_answers_to_the_puzzles() {
-        let root = crate::workspace::root().unwrap();
+        let root = workspace::root().unwrap();
         let present = archive::read(&root.join(ANSWERS)).unwrap();
         let mut wanted = Vec::new();
         for puzzle in puzzles::read(&root).unwrap() {
@@ -249,7 +247,7 @@ mod tests {
 
     #[test]
     fn all_archives_together_are_small() {
-        let root = crate::workspace::root().unwrap();
+        let root = workspace::root().unwrap();
         let mut archives = vec![root.join(ANSWERS)];
         archives.extend(fs::read_dir(folder(&root)).unwrap().map(|entry| entry.unwrap().path()));
         let bytes: u64 = archives.iter().map(|path| path.metadata().unwrap().len()).sum();

@@ -1,17 +1,15 @@
 //! `cargo xtask pack`: stores the tables that were measured on another machine.
 
-use fs_err::{self as fs, File};
+use fs_err as fs;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use flate2::{Compression, write::GzEncoder};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::results::TABLES;
-use crate::workspace;
+use crate::{live, workspace};
 
 /// The most bytes of a table that is not compressed.
 pub const LONG: usize = 60_000;
@@ -48,9 +46,7 @@ pub fn pack(folder: &Path) -> Result<String> {
         let compressed = folder.join(format!("{name}.gz"));
         if text.len() > LONG {
             tables.remove(name);
-            let mut gzip = GzEncoder::new(File::create(&compressed)?, Compression::best());
-            gzip.write_all(text.as_bytes())?;
-            gzip.finish()?;
+            fs::write(&compressed, live::pack(text.as_bytes())?)?;
         } else {
             tables.insert(name.clone(), text.lines().map(str::to_owned).collect());
             if compressed.exists() {
@@ -65,7 +61,7 @@ pub fn pack(folder: &Path) -> Result<String> {
         let format = PrettyFormatter::with_indent(b" ");
         Tables { tables }.serialize(&mut Serializer::with_formatter(&mut json, format))?;
         json.push(b'\n');
-        lesson::files::write(&path, json)?;
+        workspace::write(&path, json)?;
     }
     for file in files.values() {
         fs::remove_file(file)?;

@@ -100,7 +100,7 @@ pub fn serve(root: &Path, port: u16, open: bool) -> Result<()> {
         built = rebuild(&root);
         read(&output).map_err(|error| eprintln!("error: {error:#}")).ok()
     };
-    run(listener, Site::new(port, files, refresh), Limits::default())
+    run(listener, Site::new(port, files, refresh), LIMITS)
 }
 
 /// Listens at this machine's own address, which no other machine reaches.
@@ -295,12 +295,8 @@ struct Limits {
     answering: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        let (asking, answering) = (Duration::from_secs(10), Duration::from_secs(30));
-        Self { connections: 64, asking, answering }
-    }
-}
+const LIMITS: Limits =
+    Limits { connections: 64, asking: Duration::from_secs(10), answering: Duration::from_secs(30) };
 
 /// Answers the requests at `listener` for as long as the program runs.
 fn run(listener: net::TcpListener, site: Site, limits: Limits) -> Result<()> {
