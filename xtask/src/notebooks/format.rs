@@ -3,7 +3,7 @@
 //! The form is Jupyter's: keys are sorted, texts are lists of lines, and the indent is one blank.
 //! So a notebook that was saved in Jupyter differs only in the places of the change. The crate
 //! `nbformat` 3.0 writes our notebooks in the same bytes and would save some 70 lines, but it drops
-//! an output that it cannot read, and costs the gate 13 crates and 9 s of a processor's time.
+//! an output that it cannot read, and costs 13 crates: 6 s of a processor's time in each build.
 
 use std::collections::BTreeMap;
 
