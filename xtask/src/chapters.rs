@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use regex::{Captures, Regex};
 
 use crate::failure::{self, Failure};
-use crate::workspace;
+use crate::{pattern, workspace};
 
 const LIST: &str = "chapters/SUMMARY.md";
 
@@ -49,8 +49,7 @@ impl Chapter {
 /// The chapters in their order, without chapter 0, which is the tour.
 pub fn read(root: &Path) -> Result<Vec<Chapter>> {
     static LINE: LazyLock<Regex> = LazyLock::new(|| {
-        #[expect(clippy::unwrap_used, reason = "the pattern is tried by the tests below")]
-        Regex::new(r"(?m)^(?:# (.+)|- \[(.+)\]\(((\d\d)-[\w-]+)/README\.md\) *(.*))$").unwrap()
+        pattern(r"(?m)^(?:# (.+)|- \[(.+)\]\(((\d\d)-[\w-]+)/README\.md\) *(.*))$")
     });
     let (mut part, mut chapters) = (String::new(), Vec::new());
     for line in LINE.captures_iter(&text(root, LIST)?) {
@@ -87,7 +86,7 @@ pub fn write(root: &Path) -> Result<String> {
 pub fn check(root: &Path) -> Result<String> {
     let chapters = read(root)?;
     let mut faults = Vec::new();
-    let mut wrong = |file: &str, what| faults.push(Failure::new(Path::new(file), None, what));
+    let mut wrong = |file: &str, what| faults.push(Failure::new(file, None, what));
     for file in MADE {
         let old = text(root, file)?;
         let new = filled(&old, &chapters);
@@ -110,9 +109,8 @@ pub fn check(root: &Path) -> Result<String> {
     }
     for entry in fs::read_dir(root.join("chapters")).context("there is no folder chapters")? {
         let folder = workspace::name_of(&entry?.path());
-        let number = folder.split_once('-').and_then(|(number, _)| number.parse().ok());
         let is_listed = chapters.iter().any(|chapter| chapter.folder == folder);
-        if number.is_some_and(|number: u32| number > 0) && !is_listed {
+        if workspace::number_of(&folder).is_some_and(|number| number > 0) && !is_listed {
             let line = format!("`- [Title]({folder}/README.md) says what it is about.`");
             wrong(LIST, format!("chapters/{folder} has no line such as {line}"));
         }
@@ -182,9 +180,7 @@ const MARK: &str = "chapters, from chapters/SUMMARY.md by cargo xtask chapters: 
 /// The text of a file with the generated lines.
 fn filled(text: &str, chapters: &[Chapter]) -> String {
     static BLOCK: LazyLock<Regex> = LazyLock::new(|| {
-        let pattern = format!(r"(?ms)^( *\S+ {MARK}(.+?)(?: -->)?\n).*?^( *\S+ end of chapters)");
-        #[expect(clippy::unwrap_used, reason = "the pattern is tried by the tests below")]
-        Regex::new(&pattern).unwrap()
+        pattern(&format!(r"(?ms)^( *\S+ {MARK}(.+?)(?: -->)?\n).*?^( *\S+ end of chapters)"))
     });
     BLOCK
         .replace_all(text, |block: &Captures| {

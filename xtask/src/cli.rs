@@ -147,7 +147,7 @@ fn run(command: Command) -> Result<()> {
             let book = if check { book::check(root)? } else { book::build(root)? };
             let index = book.output.join("index.html");
             let done = if check { "built and checked" } else { "built" };
-            println!("{done} {} pages: {}", book.pages.count(), index.display());
+            println!("{done} {} pages: {}", book.pages.len(), index.display());
             if open {
                 opener::open(&index).context("no browser could be opened")?;
             }

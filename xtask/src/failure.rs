@@ -18,9 +18,9 @@ pub struct Failure {
 
 impl Failure {
     /// A failure in `page`, at `line` if that is known.
-    pub fn new(page: &Path, line: Option<usize>, what: impl Into<String>) -> Self {
+    pub fn new(page: impl AsRef<Path>, line: Option<usize>, what: impl Into<String>) -> Self {
         // Slashes on every system: the message reads like the links in the page.
-        let page = page.to_string_lossy().replace('\\', "/");
+        let page = page.as_ref().to_string_lossy().replace('\\', "/");
         Self { page, line, what: what.into() }
     }
 }

@@ -7,7 +7,7 @@ pub mod cli;
 mod failure;
 pub mod lab;
 pub mod live;
-pub mod notebooks;
+mod notebooks;
 mod numbers;
 mod ptx;
 mod puzzles;
@@ -16,4 +16,9 @@ pub mod record;
 pub mod results;
 mod rules;
 mod wheel;
-mod workspace;
+pub mod workspace;
+
+/// A pattern in the source of this program. The tests try all of them.
+fn pattern(pattern: &str) -> regex::Regex {
+    regex::Regex::new(pattern).expect("a valid pattern")
+}

@@ -17,10 +17,8 @@ pub fn texts_agree(old: &str, new: &str) -> bool {
 
 /// True if two words are equal, and their numbers within the tolerance, as in `[0.5,` and `x=3`.
 fn words_agree(old: &str, new: &str) -> bool {
-    static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
-        #[expect(clippy::unwrap_used, reason = "the pattern is tried by the tests below")]
-        Regex::new(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?").unwrap()
-    });
+    static NUMBER: LazyLock<Regex> =
+        LazyLock::new(|| crate::pattern(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"));
     if old == new {
         return true;
     }

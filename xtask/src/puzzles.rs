@@ -38,12 +38,7 @@ pub fn delivered(root: &Path) -> Result<BTreeMap<String, Value>> {
         let description: Value = toml::from_str(&text(&folder.join("puzzle.toml"))?)
             .with_context(|| format!("{} cannot be used", folder.display()))?;
         let kernel = text(&folder.join("puzzle.cu"))?;
-        let puzzle = json!({
-            "folder": name,
-            "description": description,
-            "kernel": kernel,
-            "modules": modules,
-        });
+        let puzzle = json!({"folder": name, "description": description, "kernel": kernel, "modules": modules});
         Ok((name, puzzle))
     };
     folders(root)?.iter().map(delivered).collect()

@@ -1,14 +1,17 @@
 //! Python environments below `target`. Nothing is installed anywhere else, and only files whose
 //! hashes are committed.
 //!
-//! pip does it all: `uv` would have to be installed by pip first, into an environment like these.
+//! pip does it all. `uv` 0.13 installs the lab's packages in 4 s of a processor's time, and pip in
+//! 25 s. But pip would have to install `uv` first (24 MB), each program would write its bytecode at
+//! its first start, and this file would be longer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use lesson::files;
+
+use crate::workspace;
 
 /// The file with the list of the packages, which is written when all of them are installed.
 const INSTALLED: &str = "installed.txt";
@@ -27,7 +30,7 @@ impl Environment {
         if installed.as_deref() != Some(list.packages) {
             announce();
             environment.install(list)?;
-            environment.write(INSTALLED, list.packages)?;
+            workspace::write(&folder.join(INSTALLED), list.packages)?;
         }
         Ok(environment)
     }
@@ -66,7 +69,8 @@ impl Environment {
             Command::new(python).args(["-I", "-m", "venv", "--clear"]).arg(&self.folder),
             &format!("{needed}. {}", list.advice),
         )?;
-        let wanted = self.write("wanted.txt", list.packages)?;
+        let wanted = self.folder.join("wanted.txt");
+        workspace::write(&wanted, list.packages)?;
         run(
             Command::new(self.program("python"))
                 .args(["-I", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
@@ -74,13 +78,6 @@ impl Environment {
                 .arg(&wanted),
             list.advice,
         )
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
-        let path = self.folder.join(name);
-        files::write(&path, text)
-            .with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(path)
     }
 }
 
@@ -108,20 +105,11 @@ fn run(command: &mut Command, advice: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// The file of a package on the disk has another hash than the list. Python's `zipfile` makes
-    /// it.
+    /// The file of a package on the disk has another hash than the list.
     #[test]
     fn a_file_with_another_hash_is_not_installed() {
-        const WHEEL: &str = "import sys, zipfile\n\
-            with zipfile.ZipFile(sys.argv[1] + '/tiny-1.0-py3-none-any.whl', 'w') as wheel:\n    \
-            wheel.writestr('tiny.py', '')\n    \
-            wheel.writestr('tiny-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n')\n    \
-            wheel.writestr('tiny-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nTag: py3-none-any\\n')\n    \
-            wheel.writestr('tiny-1.0.dist-info/RECORD', '')\n";
         let folder = tempfile::tempdir().unwrap();
-        let python = if cfg!(windows) { "python" } else { "python3" };
-        let made = Command::new(python).args(["-I", "-c", WHEEL]).arg(folder.path()).status();
-        assert!(made.expect("python3 is needed for this test").success());
+        fs::write(folder.path().join("tiny-1.0-py3-none-any.whl"), "").unwrap();
         let packages = format!(
             "--no-index\n--find-links {}\ntiny==1.0 --hash=sha256:{}\n",
             folder.path().display(),

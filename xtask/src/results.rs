@@ -13,10 +13,6 @@ pub const FOLDER: &str = "results";
 pub const TABLES: &str = "tables.json";
 
 /// Reads the record of the run that wrote the folder `results`.
-///
-/// # Errors
-///
-/// If `run.json` is missing or is no record.
 pub fn load(results: &Path) -> Result<Record> {
     let path = results.join("run.json");
     let text = fs::read_to_string(&path).with_context(|| {

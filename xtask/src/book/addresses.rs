@@ -3,42 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-/// The source files of the pages, and the pages built from them.
-#[derive(Debug, Default)]
-pub struct Addresses {
-    /// The built page, relative to the folder of the book, of each file.
-    built: BTreeMap<PathBuf, PathBuf>,
-}
-
-impl Addresses {
-    /// Adds the page `built`, relative to the folder of the book, as the page built from `file`.
-    pub fn insert(&mut self, file: PathBuf, built: PathBuf) {
-        self.built.insert(file, built);
-    }
-
-    /// The number of pages.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.built.len()
-    }
-
-    /// The page built from `file`.
-    #[must_use]
-    pub fn of(&self, file: &Path) -> Option<&Path> {
-        self.built.get(file).map(PathBuf::as_path)
-    }
-
-    /// The source file of the page `built`.
-    #[must_use]
-    pub fn source(&self, built: &Path) -> Option<&Path> {
-        self.built.iter().find(|(_, page)| *page == built).map(|(file, _)| file.as_path())
-    }
-
-    /// The source files of all pages.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.built.keys().map(PathBuf::as_path)
-    }
-}
+/// The page, relative to the folder of the book, that is built from each source file.
+pub type Addresses = BTreeMap<PathBuf, PathBuf>;
 
 /// The page that mdBook builds from the Markdown file `page`: a `README.md` is its folder's index.
 pub fn built(page: &Path) -> PathBuf {

@@ -15,7 +15,7 @@ use super::{
     asides, code, directives, exercises, figures, formulas, links, markdown, notebook, site,
 };
 use crate::failure::{self, Failure};
-use crate::live;
+use crate::{live, workspace};
 
 /// A built book.
 pub struct Book {
@@ -27,21 +27,15 @@ pub struct Book {
 
 /// Builds the book of the workspace at `root`.
 ///
-/// # Errors
-///
-/// If a formula, include, value, table, figure, link or notebook cannot be resolved. The error
-/// lists all failures.
+/// The error lists all formulas, includes, values, tables, figures, links and notebooks that cannot
+/// be resolved.
 pub fn build(root: &Path) -> Result<Book> {
     let (book, failures) = build_all(root)?;
     failure::none_of(&failures, "the book")?;
     Ok(book)
 }
 
-/// Builds the book and checks the built pages.
-///
-/// # Errors
-///
-/// As for [`build`], and if a check fails. The error lists all failures.
+/// Builds the book and checks the built pages. The error lists all failures.
 pub fn check(root: &Path) -> Result<Book> {
     let (book, mut failures) = build_all(root)?;
     let chapters = root.join("chapters");
@@ -111,9 +105,9 @@ fn rewrite(page: &Page) -> (String, Vec<Failure>) {
 /// Finds pasted code in the Markdown files under `chapters` that are not pages of the book.
 fn unlisted_pages(root: &Path, chapters: &Path, addresses: &Addresses) -> Result<Vec<Failure>> {
     let mut failures = Vec::new();
-    for file in markdown_files(chapters) {
+    for file in workspace::files(chapters, "md", usize::MAX) {
         let path = file.strip_prefix(chapters)?;
-        if path == Path::new("SUMMARY.md") || addresses.of(&file).is_some() {
+        if path == Path::new("SUMMARY.md") || addresses.contains_key(&file) {
             continue;
         }
         let source = fs::read_to_string(&file)?;
@@ -123,14 +117,6 @@ fn unlisted_pages(root: &Path, chapters: &Path, addresses: &Addresses) -> Result
         failures.extend(draft.finish().1);
     }
     Ok(failures)
-}
-
-fn markdown_files(chapters: &Path) -> impl Iterator<Item = PathBuf> {
-    WalkDir::new(chapters)
-        .sort_by_file_name()
-        .into_iter()
-        .filter_map(|entry| Some(entry.ok()?.into_path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
 }
 
 /// Removes the files that mdBook copies from the folders of the pages, apart from pictures.

@@ -4,7 +4,7 @@
 use super::markdown::{self, Located};
 use super::page::{Draft, Page};
 use super::values::{self, Directive};
-use super::{checks, figures, puzzles, tables};
+use super::{figures, tables};
 
 /// Expands every directive of the page outside of code and formulas.
 pub fn expand(draft: &mut Draft, events: &[Located]) {
@@ -28,8 +28,8 @@ pub fn expand(draft: &mut Draft, events: &[Located]) {
             "live" => block(page, &directive, figures::live),
             "widget" => block(page, &directive, figures::widget),
             "yours" => block(page, &directive, figures::yours),
-            "puzzles" => block(page, &directive, puzzles::all),
-            "checks" => block(page, &directive, checks::table),
+            "puzzles" => block(page, &directive, figures::puzzles),
+            "checks" => block(page, &directive, tables::checks),
             name => Err(format!("there is no directive `{{{{#{name}}}}}`")),
         };
         match expanded {
@@ -46,16 +46,12 @@ fn block(
     directive: &Directive,
     html: impl Fn(&Page, &str) -> Result<String, String>,
 ) -> Result<String, String> {
-    let before = page.source[..directive.range.start].lines().rev().take(2).collect::<Vec<_>>();
-    let after = page.source[directive.range.end..].lines().take(2).collect::<Vec<_>>();
-    let at_line_start = page.source[..directive.range.start].ends_with('\n');
-    let blank = |line: Option<&&str>| line.is_none_or(|line| line.trim().is_empty());
-    let alone = (directive.range.start == 0 || at_line_start)
-        && blank(before.first())
-        && blank(after.first())
-        && blank(after.get(1));
-    if !alone {
-        let name = directive.name;
+    let Directive { name, range, .. } = directive;
+    let (before, after) = (&page.source[..range.start], &page.source[range.end..]);
+    let is_blank = |line: &str| line.trim().is_empty();
+    let begins = before.is_empty() || before.ends_with('\n');
+    let is_alone = begins && before.lines().next_back().is_none_or(is_blank);
+    if !(is_alone && after.lines().take(2).all(is_blank)) {
         return Err(format!(
             "`{{{{#{name}}}}}` begins its line and has a blank line before and after"
         ));

@@ -1,5 +1,5 @@
 //! The directives of figures: an SVG becomes part of the page, so that it follows the reader's
-//! theme.
+//! theme. Some figures and the puzzles are live: the script of live pages adds what can be played.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,6 +55,28 @@ pub fn yours(page: &Page, _: &str) -> Result<String, String> {
     // One block of HTML, which ends at a blank line.
     let example = escape(&example).replace('\n', "&#10;");
     below(page, "", &format!("yours=\"{example}\" data-title=\"Your own kernel\""))
+}
+
+/// All puzzles, in their order. The section can be read without scripts; with scripts, a kernel
+/// whose hole holds the reader's choice takes the place of the kernel.
+pub fn puzzles(page: &Page, _: &str) -> Result<String, String> {
+    let puzzles = crate::puzzles::read(page.root).map_err(|error| format!("{error:#}"))?;
+    let sections = puzzles.iter().map(|puzzle| {
+        let puzzle::Puzzle { number, title, task, goal, name, folder, chapter, .. } = puzzle;
+        let chapter = page.chapters.join(chapter).join("README.md");
+        let built = page.addresses.get(&chapter);
+        let built = built.ok_or_else(|| format!("{folder}: there is no {}", chapter.display()))?;
+        let heading = fs::read_to_string(&chapter).map_err(|error| format!("{folder}: {error}"))?;
+        let heading = heading.lines().next().unwrap_or_default().trim_start_matches("# ").to_owned();
+        let (chapter, kernel) = (page.address(built), puzzle.skeleton());
+        Ok(format!(
+            "## {number}. {title} {{#{name}}}\n\n\
+             {task}\n\n\
+             Goal: {goal}. Chapter: [{heading}]({chapter}). In the terminal: `cargo run --release -- puzzle {name}`\n\n\
+             {LIVE}puzzle=\"{folder}\">\n\n```cpp\n{kernel}```\n\n</div>\n"
+        ))
+    });
+    Ok(sections.collect::<Result<Vec<_>, String>>()?.join("\n"))
 }
 
 /// The figure, if one is given, and the place of the live part.

@@ -1,7 +1,7 @@
 //! Rewrites the links and pictures of a page.
 //!
-//! The libraries that check links (lychee, mdbook-linkcheck) know neither the files that become
-//! text here nor the notebooks, and lychee brings an HTTP client: `site` checks the built pages.
+//! The libraries that check links know neither the files that become text here nor the notebooks,
+//! and lychee-lib 0.24 needs 425 crates, 222 of them new here: `site` checks the built pages.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,7 +19,6 @@ pub fn is_picture(path: &Path) -> bool {
     extension.is_some_and(|extension| PICTURES.contains(&extension.as_str()))
 }
 
-/// The target of a link.
 enum Target {
     /// The web, or the same page: the link stays.
     AsWritten,
@@ -32,36 +31,29 @@ enum Target {
 /// Rewrites links to pages, and turns links to files of the repository into text.
 pub fn rewrite(draft: &mut Draft, events: &[Located]) {
     for (at, (event, range)) in events.iter().enumerate() {
-        match event {
-            Event::Start(Tag::Link { dest_url, title, .. }) => match target(draft.page, dest_url) {
-                Err(what) => draft.reject(range.clone(), what),
-                Ok(Target::AsWritten) => {}
-                Ok(Target::Inside(address)) => {
-                    let inside = inside(events, at);
-                    draft.replace(inside.end..range.end, destination(&address, title));
-                }
-                Ok(Target::File(path)) => {
-                    let text = markdown::plain_text(events, at);
-                    let inside = inside(events, at);
-                    if path.ends_with(&text) {
-                        draft.replace(range.clone(), format!("`{path}`"));
-                    } else {
-                        draft.replace(range.start..inside.start, "");
-                        draft.replace(inside.end..range.end, format!(" (`{path}`)"));
-                    }
-                }
-            },
-            Event::Start(Tag::Image { dest_url, title, .. }) => match picture(draft.page, dest_url)
-            {
-                Err(what) => draft.reject(range.clone(), what),
-                // All addresses in a page stay. A notebook's page is not in the notebook's folder.
-                Ok(address) if address != **dest_url => {
-                    let inside = inside(events, at);
-                    draft.replace(inside.end..range.end, destination(&address, title));
-                }
-                Ok(_) => {}
-            },
-            _ => {}
+        let (target, title) = match event {
+            Event::Start(Tag::Link { dest_url, title, .. }) => {
+                (target(draft.page, dest_url), title)
+            }
+            Event::Start(Tag::Image { dest_url, title, .. }) => {
+                (picture(draft.page, dest_url), title)
+            }
+            _ => continue,
+        };
+        let inside = inside(events, at);
+        match target {
+            Err(what) => draft.reject(range.clone(), what),
+            Ok(Target::AsWritten) => {}
+            Ok(Target::Inside(address)) => {
+                draft.replace(inside.end..range.end, destination(&address, title));
+            }
+            Ok(Target::File(path)) if path.ends_with(&markdown::plain_text(events, at)) => {
+                draft.replace(range.clone(), format!("`{path}`"));
+            }
+            Ok(Target::File(path)) => {
+                draft.replace(range.start..inside.start, "");
+                draft.replace(inside.end..range.end, format!(" (`{path}`)"));
+            }
         }
     }
 }
@@ -111,7 +103,7 @@ fn target(page: &Page, address: &str) -> Result<Target, String> {
     if file.is_dir() {
         file.push("README.md");
     }
-    if let Some(built) = page.addresses.of(&file) {
+    if let Some(built) = page.addresses.get(&file) {
         return Ok(Target::Inside(page.address(built) + &fragment));
     }
     if !file.is_file() {
@@ -124,8 +116,9 @@ fn target(page: &Page, address: &str) -> Result<Target, String> {
     Ok(Target::File(page.path_from_root(&file)))
 }
 
-/// The address in the book of the picture at `address`.
-fn picture(page: &Page, address: &str) -> Result<String, String> {
+/// The target of a picture. A notebook's page is not in the notebook's folder, so the address may
+/// change.
+fn picture(page: &Page, address: &str) -> Result<Target, String> {
     if is_remote(address) {
         return Err(format!("picture `{address}` is remote"));
     }
@@ -133,9 +126,11 @@ fn picture(page: &Page, address: &str) -> Result<String, String> {
     if !file.is_file() {
         return Err(format!("picture `{address}`: there is no such file"));
     }
-    match file.strip_prefix(page.chapters) {
-        Ok(copied) if is_picture(&file) => Ok(page.address(copied)),
-        _ => Err(format!("picture `{address}` would not be copied into the book")),
+    let copied = file.strip_prefix(page.chapters).ok().filter(|_| is_picture(&file));
+    let copied = copied.map(|copied| page.address(copied));
+    match copied.ok_or_else(|| format!("picture `{address}` would not be copied into the book"))? {
+        same if same == address => Ok(Target::AsWritten),
+        other => Ok(Target::Inside(other)),
     }
 }
 

@@ -17,7 +17,6 @@ const OPTIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_GFM)
     .union(Options::ENABLE_MATH);
 
-/// Splits `source` into pieces.
 pub fn events(source: &str) -> Vec<Located<'_>> {
     Parser::new_ext(source, OPTIONS).into_offset_iter().collect()
 }
@@ -30,7 +29,6 @@ pub struct CodeBlock {
     pub range: Range<usize>,
 }
 
-/// All blocks of code between fences.
 pub fn code_blocks(events: &[Located]) -> Vec<CodeBlock> {
     let fenced = |(event, range): &Located| match event {
         Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {

@@ -7,18 +7,15 @@
 mod addresses;
 mod asides;
 mod build;
-mod checks;
 mod code;
 mod directives;
 mod exercises;
 mod figures;
-mod font;
 mod formulas;
 mod links;
 mod markdown;
 mod notebook;
 mod page;
-mod puzzles;
 pub mod serve;
 mod site;
 mod svg;

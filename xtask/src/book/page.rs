@@ -5,10 +5,10 @@ use std::path::{Component, Path, PathBuf};
 
 use super::addresses::{self, Addresses};
 use crate::failure::Failure;
+use crate::workspace;
 
 /// A page as its author wrote it, or a cell of a notebook.
 pub struct Page<'a> {
-    /// The root of the workspace.
     pub root: &'a Path,
     /// The folder of the pages.
     pub chapters: &'a Path,
@@ -16,17 +16,14 @@ pub struct Page<'a> {
     pub path: &'a Path,
     /// The addresses of all pages of the book.
     pub addresses: &'a Addresses,
-    /// The page's Markdown.
     pub source: &'a str,
 }
 
 impl Page<'_> {
-    /// The page's file.
     pub fn file(&self) -> PathBuf {
         normalized(&self.chapters.join(self.path))
     }
 
-    /// The folder that the page is in.
     pub fn folder(&self) -> PathBuf {
         normalized(&self.chapters.join(self.path).join(".."))
     }
@@ -34,7 +31,7 @@ impl Page<'_> {
     /// The address of `built`, which is relative to the folder of the book, as the page writes it.
     pub fn address(&self, built: &Path) -> String {
         let file = self.file();
-        addresses::relative(self.addresses.of(&file).unwrap_or(Path::new("")), built)
+        addresses::relative(self.addresses.get(&file).map_or(Path::new(""), |page| page), built)
     }
 
     /// The file that `relative` names, as seen from the page.
@@ -72,26 +69,21 @@ pub fn normalized(path: &Path) -> PathBuf {
 /// The chapter's number that the sidebar shows: the number of the folder, so that one number means
 /// one thing. `None` for other pages, even for a second page in such a folder.
 pub fn number(page: &Path) -> Option<u32> {
-    let folder = page.parent().filter(|_| page.ends_with("README.md"))?.to_str()?;
-    let (number, _) = folder.split_once('-')?;
-    number.parse().ok()
+    workspace::number_of(page.parent().filter(|_| page.ends_with("README.md"))?.to_str()?)
 }
 
 /// A page with the changes collected so far, each with its range of the source.
 pub struct Draft<'a> {
-    /// The page.
     pub page: &'a Page<'a>,
     edits: Vec<(Range<usize>, String)>,
     failures: Vec<Failure>,
 }
 
 impl<'a> Draft<'a> {
-    /// Starts without changes.
     pub fn new(page: &'a Page<'a>) -> Self {
         Self { page, edits: Vec::new(), failures: Vec::new() }
     }
 
-    /// Replaces `range` of the source by `text`.
     pub fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
         self.edits.push((range, text.into()));
     }
@@ -108,7 +100,7 @@ impl<'a> Draft<'a> {
         // Paths from the root of the workspace, as the author knows them.
         let root = format!("{}{}", self.page.root.display(), std::path::MAIN_SEPARATOR);
         let what = what.into().replace(&root, "");
-        self.failures.push(Failure::new(Path::new(&file), line, what));
+        self.failures.push(Failure::new(&file, line, what));
     }
 
     /// Notes a failure in `range`, and replaces it by a mark, so that the checks of the built page

@@ -13,51 +13,26 @@ use std::sync::LazyLock;
 use anyhow::Result;
 use regex::Regex;
 use scraper::{ElementRef, Html, Node, Selector};
-use walkdir::WalkDir;
 
 use super::addresses::Addresses;
 use super::links::is_remote;
 use super::page::normalized;
 use crate::failure::Failure;
-
-/// The attributes that name pages and files of the book. A browser loads the ones that are marked.
-const ADDRESSES: [(&str, &str, bool); 16] = [
-    ("a[href]", "href", false),
-    ("area[href]", "href", false),
-    ("script[src]", "src", true),
-    ("link[href]", "href", true),
-    ("img[src]", "src", true),
-    ("img[srcset]", "srcset", true),
-    ("source[src]", "src", true),
-    ("source[srcset]", "srcset", true),
-    ("iframe[src]", "src", true),
-    ("embed[src]", "src", true),
-    ("video[src]", "src", true),
-    ("video[poster]", "poster", true),
-    ("audio[src]", "src", true),
-    ("object[data]", "data", true),
-    // A link in a drawing is followed, not loaded.
-    ("svg :not(a)[href]", "href", true),
-    ("input[src]", "src", true),
-];
+use crate::{pattern, workspace};
 
 /// `url(…)` and `@import "…"` of a stylesheet, with the address.
 static CSS_ADDRESS: LazyLock<Regex> =
-    LazyLock::new(|| regex(r#"(?:@import\s+(?:url\(\s*)?|url\(\s*)["']?([^"')\s;]+)"#));
+    LazyLock::new(|| pattern(r#"(?:@import\s+(?:url\(\s*)?|url\(\s*)["']?([^"')\s;]+)"#));
 
 /// A call of a script that loads something, with a remote address in quotes.
 static SCRIPT_ADDRESS: LazyLock<Regex> = LazyLock::new(|| {
-    regex(
+    pattern(
         r#"(?:fetch\w*|importScripts|import|open|WebSocket|EventSource|sendBeacon)\s*\(\s*(?:["'][A-Z]+["']\s*,\s*)?["'`]((?:https?:|wss?:)?//[^"'`]+)"#,
     )
 });
 
 /// A formula in the text of a page that was not converted.
-static FORMULA: LazyLock<Regex> = LazyLock::new(|| regex(r"\$[^$\s][^$]*\$|\$\$|\\\(|\\\["));
-
-fn regex(pattern: &str) -> Regex {
-    Regex::new(pattern).expect("a valid pattern")
-}
+static FORMULA: LazyLock<Regex> = LazyLock::new(|| pattern(r"\$[^$\s][^$]*\$|\$\$|\\\(|\\\["));
 
 /// The server on which mdBook's own script would run code. It asks only if a page has a block with
 /// the class `playground`.
@@ -98,7 +73,7 @@ pub fn check(root: &Path, folder: &Path, addresses: &Addresses) -> Result<Vec<Fa
 impl Site {
     fn load(root: &Path, folder: &Path, addresses: &Addresses) -> Result<Self> {
         let mut pages = Vec::new();
-        for file in files(folder, "html") {
+        for file in workspace::files(folder, "html", usize::MAX) {
             let text = fs::read_to_string(&file)?;
             let path = file.strip_prefix(folder)?.to_owned();
             let html = Html::parse_document(&text);
@@ -106,7 +81,8 @@ impl Site {
                 .filter_map(|element| element.value().id())
                 .map(str::to_owned)
                 .collect();
-            let source = addresses.source(&path).and_then(|file| {
+            let source = addresses.iter().find(|(_, built)| **built == path);
+            let source = source.and_then(|(file, _)| {
                 Some((file.strip_prefix(root).ok()?.to_owned(), fs::read_to_string(file).ok()?))
             });
             pages.push(BuiltPage { path, html, ids, source });
@@ -136,13 +112,10 @@ impl BuiltPage {
 /// Checks the references and the ids of one page.
 fn check_references(site: &Site, page: &BuiltPage, failures: &mut Vec<Failure>) {
     // `srcset` lists several addresses, and is not resolved.
-    for (selector, attribute, _) in ADDRESSES.iter().filter(|(_, name, _)| *name != "srcset") {
-        for element in elements(&page.html, selector) {
-            let address = element.attr(attribute).unwrap_or_default();
-            if let Err(what) = resolve(site, page, address) {
-                let sought = address.split_once('#').map_or(address, |(_, fragment)| fragment);
-                failures.push(page.failure(sought, format!("`{address}`: {what}")));
-            }
+    for (_, address, _) in attributes(&page.html).filter(|(name, ..)| *name != "srcset") {
+        if let Err(what) = resolve(site, page, address) {
+            let sought = address.split_once('#').map_or(address, |(_, fragment)| fragment);
+            failures.push(page.failure(sought, format!("`{address}`: {what}")));
         }
     }
     let mut seen = BTreeSet::new();
@@ -188,16 +161,13 @@ fn check_loaded(page: &BuiltPage, failures: &mut Vec<Failure>) {
             failures.push(page.failure(address, format!("`{address}` is remote")));
         }
     };
-    for (selector, attribute, _) in ADDRESSES.iter().filter(|(.., is_loaded)| *is_loaded) {
-        for element in elements(&page.html, selector) {
-            report(element.attr(attribute).unwrap_or_default());
-        }
+    for (_, address, _) in attributes(&page.html).filter(|(.., is_loaded)| *is_loaded) {
+        report(address);
     }
-    for element in elements(&page.html, "style") {
-        addresses(&element.text().collect::<String>()).for_each(&mut report);
-    }
-    for element in elements(&page.html, "[style]") {
-        addresses(element.attr("style").unwrap_or_default()).for_each(&mut report);
+    let styles = elements(&page.html, "style").map(|style| style.text().collect::<String>());
+    let attributes = elements(&page.html, "[style]").filter_map(|styled| styled.attr("style"));
+    for css in styles.chain(attributes.map(str::to_owned)) {
+        addresses(&css).for_each(&mut report);
     }
     for element in elements(&page.html, "script:not([src])") {
         scripted(&element.text().collect::<String>()).for_each(&mut report);
@@ -210,13 +180,13 @@ fn check_loaded(page: &BuiltPage, failures: &mut Vec<Failure>) {
 
 /// Checks the addresses in stylesheets and scripts.
 fn check_files(site: &Site, failures: &mut Vec<Failure>) -> Result<()> {
-    for file in files(&site.folder, "css") {
+    for file in workspace::files(&site.folder, "css", usize::MAX) {
         let path = file.strip_prefix(&site.folder)?;
         for address in addresses(&fs::read_to_string(&file)?) {
             check_css(site, path, address, failures);
         }
     }
-    for file in files(&site.folder, "js") {
+    for file in workspace::files(&site.folder, "js", usize::MAX) {
         let path = file.strip_prefix(&site.folder)?;
         for address in scripted(&fs::read_to_string(&file)?) {
             if !address.starts_with(PLAYGROUND) {
@@ -254,11 +224,8 @@ fn check_leftovers(page: &BuiltPage, failures: &mut Vec<Failure>) {
     for main in elements(&page.html, "main") {
         for node in main.descendants() {
             let Node::Text(text) = node.value() else { continue };
-            let outside = node.ancestors().filter_map(|ancestor| ancestor.value().as_element());
-            let is_prose = outside
-                .into_iter()
-                .all(|e| !matches!(e.name(), "code" | "samp" | "script" | "style"));
-            if !is_prose {
+            let mut around = node.ancestors().filter_map(|node| node.value().as_element());
+            if around.any(|around| matches!(around.name(), "code" | "samp" | "script" | "style")) {
                 continue;
             }
             report_directive(page, text, failures);
@@ -278,19 +245,24 @@ fn report_directive(page: &BuiltPage, text: &str, failures: &mut Vec<Failure>) {
     }
 }
 
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
-    WalkDir::new(folder)
-        .sort_by_file_name()
-        .into_iter()
-        .filter_map(|entry| Some(entry.ok()?.into_path()))
-        .filter(|path| path.extension().is_some_and(|found| found == extension))
-        .collect()
-}
-
 /// The elements of `html` that match `selector`.
 fn elements<'a>(html: &'a Html, selector: &str) -> impl Iterator<Item = ElementRef<'a>> + use<'a> {
     let selector = Selector::parse(selector).expect("a valid selector");
     html.select(&selector).collect::<Vec<_>>().into_iter()
+}
+
+/// The attributes that name pages and files, each with its address. A browser loads those with
+/// `true`, and follows the others.
+fn attributes(html: &Html) -> impl Iterator<Item = (&str, &str, bool)> {
+    elements(html, "*").flat_map(|element| {
+        let tag = element.value().name();
+        element.value().attrs().filter_map(move |(name, address)| match name {
+            "href" => Some((name, address, !["a", "area"].contains(&tag))),
+            "src" | "srcset" | "poster" => Some((name, address, true)),
+            "data" if tag == "object" => Some((name, address, true)),
+            _ => None,
+        })
+    })
 }
 
 fn addresses(css: &str) -> impl Iterator<Item = &str> {
@@ -304,12 +276,6 @@ fn scripted(script: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_in_stylesheets_are_found() {
-        let css = r#"@import "a.css"; @import url(b.css); src: url('c.woff2') format("woff2")"#;
-        assert_eq!(addresses(css).collect::<Vec<_>>(), ["a.css", "b.css", "c.woff2"]);
-    }
 
     #[test]
     fn remote_addresses_in_scripts_are_found() {

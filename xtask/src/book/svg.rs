@@ -50,15 +50,7 @@ pub fn draw(root: Node, prefix: &str, label: &str) -> Result<String, String> {
         width.min(LEGIBLE_WIDTH)
     );
     // The whole drawing shares its font and its colours.
-    for attribute in root.attributes().filter(|attribute| !REPLACED.contains(&attribute.name())) {
-        let value = own_ids(attribute.name(), attribute.value(), prefix);
-        output.push_str(&format!(r#" {}="{}""#, attribute.name(), escape(&value)));
-    }
-    output.push('>');
-    for child in root.children() {
-        write(&mut output, child, prefix)?;
-    }
-    output.push_str("</svg>");
+    write_inside(&mut output, root, prefix, &REPLACED)?;
     Ok(output)
 }
 
@@ -95,15 +87,24 @@ fn write(output: &mut String, node: Node, prefix: &str) -> Result<(), String> {
         return Err("holds a script".to_owned());
     }
     output.push_str(&format!("<{name}"));
-    for attribute in node.attributes() {
+    write_inside(output, node, prefix, &[])
+}
+
+/// Writes the rest of an element after its name: the attributes that are not `left_out`, the
+/// children and the end.
+fn write_inside(
+    output: &mut String,
+    node: Node,
+    prefix: &str,
+    left_out: &[&str],
+) -> Result<(), String> {
+    for attribute in node.attributes().filter(|one| !left_out.contains(&one.name())) {
         let value = own_ids(attribute.name(), attribute.value(), prefix);
         output.push_str(&format!(r#" {}="{}""#, attribute.name(), escape(&value)));
     }
     output.push('>');
-    for child in node.children() {
-        write(output, child, prefix)?;
-    }
-    output.push_str(&format!("</{name}>"));
+    node.children().try_for_each(|child| write(output, child, prefix))?;
+    output.push_str(&format!("</{}>", node.tag_name().name()));
     Ok(())
 }
 

@@ -3,13 +3,12 @@
 use fs_err as fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
-use std::process::Command;
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use lesson::files;
 use lesson::output::println;
 use walkdir::WalkDir;
+use xshell::cmd;
 
 use super::environment::{Lab, STAMP};
 use crate::chapters::{self, Chapter};
@@ -38,15 +37,17 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     let stamp = lab.folder.join(STAMP);
     let chapters = chapters(&lab.root)?;
     let sources = fingerprint(&lab.root);
-    let built_with = format!("{}\n{}{chapters}\n{sources:016x}\n", evcxr.display(), compiler()?);
+    let shell = workspace::shell(&lab.root)?;
+    let compiler = cmd!(shell, "rustc -Vv").quiet().read().context("rustc cannot be started")?;
+    let built_with = format!("{}\n{compiler}\n{chapters}\n{sources:016x}\n", evcxr.display());
     if fs::read_to_string(&stamp).ok().as_deref() == Some(&*built_with) {
         return Ok(());
     }
     println!("fetching the dependencies");
     // For all systems: without the network, cargo reads even the crates that it does not compile.
-    let mut fetch = workspace::cargo();
-    workspace::run(fetch.current_dir(&lab.root).args(["fetch", "--quiet", "--locked"]))
-        .context("the dependencies could not be fetched; crates.io must be reachable")?;
+    let cargo = workspace::cargo();
+    let fetched = cmd!(shell, "{cargo} fetch --quiet --locked").quiet().run();
+    fetched.context("the dependencies could not be fetched; crates.io must be reachable")?;
     println!(
         "compiling the library, then the chapters, for the notebooks (3 minutes on two cores)"
     );
@@ -62,8 +63,7 @@ pub(super) fn build(lab: &Lab, evcxr: &Path) -> Result<()> {
     }
     println!("  {:.0} s in all", start.elapsed().as_secs_f64());
     forget_others(&lab.folder.join("kept"))?;
-    files::write(&stamp, built_with)
-        .with_context(|| format!("{} cannot be written", stamp.display()))
+    workspace::write(&stamp, built_with)
 }
 
 /// The cell that depends on all chapters.
@@ -81,10 +81,8 @@ fn fingerprint(root: &Path) -> u64 {
     for folder in SOURCES {
         for entry in WalkDir::new(root.join(folder)).sort_by_file_name().into_iter().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
-            let changed =
-                metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             if metadata.is_file() {
-                (entry.path(), metadata.len(), changed).hash(&mut hasher);
+                (entry.path(), metadata.len(), metadata.modified().ok()).hash(&mut hasher);
             }
         }
     }
@@ -103,10 +101,4 @@ fn forget_others(saved: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The version of the compiler, as it prints it.
-fn compiler() -> Result<String> {
-    let output = Command::new("rustc").arg("-Vv").output().context("rustc cannot be started")?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -1,6 +1,5 @@
 //! The lab's folder, and the programs in it.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,7 +19,6 @@ pub struct Lab {
 impl Lab {
     /// Finds the lab of the workspace at `root` if [`prepare`](super::prepare) has made it. Nothing
     /// is installed or compiled.
-    #[must_use]
     pub fn found(root: &Path) -> Option<Self> {
         let folder = workspace::target(root).join("lab").canonicalize().ok()?;
         folder.join(STAMP).is_file().then_some(())?;
@@ -29,13 +27,11 @@ impl Lab {
     }
 
     /// The root of the workspace, as an absolute path.
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// The folders of this machine, the inner ones first, each with its replacement in outputs.
-    #[must_use]
     pub fn folders(&self) -> Vec<(String, &'static str)> {
         let within = |folder: &Path, separator| format!("{}{separator}", folder.display());
         let separator = std::path::MAIN_SEPARATOR;
@@ -47,25 +43,19 @@ impl Lab {
     }
 
     /// A program of the Python environment, whose Jupyter files are below `target/lab`.
-    #[must_use]
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.python.program(program));
-        for (variable, folder) in self.jupyter_folders() {
-            command.env(variable, folder);
+        // The variables that name Jupyter's folders outside of the environment.
+        for (variable, name) in [
+            ("JUPYTER_CONFIG_DIR", "config"),
+            ("JUPYTER_DATA_DIR", "data"),
+            ("JUPYTER_RUNTIME_DIR", "runtime"),
+            ("JUPYTERLAB_SETTINGS_DIR", "settings"),
+            ("JUPYTERLAB_WORKSPACES_DIR", "workspaces"),
+        ] {
+            command.env(variable, self.folder.join("jupyter").join(name));
         }
         command.current_dir(&self.root);
         command
-    }
-
-    /// The variables that name Jupyter's folders outside of the environment.
-    fn jupyter_folders(&self) -> [(&'static str, OsString); 5] {
-        let below = |name: &str| self.folder.join("jupyter").join(name).into_os_string();
-        [
-            ("JUPYTER_CONFIG_DIR", below("config")),
-            ("JUPYTER_DATA_DIR", below("data")),
-            ("JUPYTER_RUNTIME_DIR", below("runtime")),
-            ("JUPYTERLAB_SETTINGS_DIR", below("settings")),
-            ("JUPYTERLAB_WORKSPACES_DIR", below("workspaces")),
-        ]
     }
 }

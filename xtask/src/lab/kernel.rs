@@ -5,9 +5,9 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lesson::files;
 use lesson::output::println;
 use serde_json::json;
+use xshell::cmd;
 
 use super::environment::Lab;
 use crate::{wheel, workspace};
@@ -28,30 +28,24 @@ const APPEARANCE: &str = r#"{
 
 /// The program: the lab's, or else the one on the `PATH`, or else a new installation.
 pub(super) fn evcxr(lab: &Lab) -> Result<PathBuf> {
-    let name = format!("evcxr_jupyter{}", env::consts::EXE_SUFFIX);
     let folder = lab.folder.join("evcxr");
-    let own = folder.join("bin").join(&name);
+    let own = folder.join("bin/evcxr_jupyter").with_extension(env::consts::EXE_EXTENSION);
     if own.is_file() {
         return Ok(own);
     }
-    let path = env::var_os("PATH").unwrap_or_default();
-    if let Some(found) =
-        env::split_paths(&path).map(|folder| folder.join(&name)).find(|f| f.is_file())
-    {
+    if let Some(found) = workspace::find(&["evcxr_jupyter"]) {
         return Ok(found);
     }
     println!(
         "installing the Rust kernel evcxr_jupyter {VERSION} into {} (8 minutes on two cores)",
         folder.display()
     );
-    let building = folder.join("build");
+    let (building, cargo) = (folder.join("build"), workspace::cargo());
     // Cargo prints its progress. Without --locked, evcxr does not compile.
-    let mut install = workspace::cargo();
-    install
-        .args(["install", "--quiet", "--locked", "evcxr_jupyter", "--version", VERSION, "--root"])
-        .arg(&folder)
-        .env("CARGO_TARGET_DIR", &building);
-    workspace::run(&mut install).context(
+    let shell = workspace::shell(&lab.root)?;
+    let install = cmd!(shell, "{cargo} install --quiet --locked evcxr_jupyter --version {VERSION}");
+    let install = install.arg("--root").arg(&folder).env("CARGO_TARGET_DIR", &building);
+    install.quiet().run().context(
         "evcxr_jupyter could not be installed. It comes from crates.io, which must be reachable. An evcxr_jupyter \
          from elsewhere (conda-forge has a package) is used if it is on the PATH",
     )?;
@@ -87,10 +81,8 @@ pub(super) fn register(lab: &Lab, evcxr: &Path) -> Result<()> {
         (shared.join("lab/settings/overrides.json"), APPEARANCE),
     ];
     for (path, text) in files {
-        let written = path.parent().map_or(Ok(()), fs::create_dir_all);
-        written
-            .and_then(|()| files::write(&path, text))
-            .with_context(|| format!("{} cannot be written", path.display()))?;
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        workspace::write(&path, text)?;
     }
     Ok(())
 }

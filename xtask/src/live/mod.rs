@@ -15,14 +15,14 @@ use fs_err as fs;
 use std::env;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use xshell::cmd;
 
 use crate::{puzzles, workspace};
 pub use scenes::{Scene, Scenes};
@@ -53,10 +53,6 @@ const MOST_BYTES: usize = 1_000_000;
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Compiles the modules and replaces the committed ones; returns a sentence about them.
-///
-/// # Errors
-///
-/// If a module is too large, or does not compile: it needs the standard library for wasm32.
 pub fn generate(root: &Path) -> Result<String> {
     let built = workspace::target(root).join(TARGET).join("release");
     let (mut modules, mut done) = (Vec::new(), Vec::new());
@@ -83,46 +79,35 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
     // machine.
     let mut flags = vec!["-Ctarget-feature=+simd128".to_owned()];
     let home = env::var("CARGO_HOME").ok().or_else(|| Some(env::var("HOME").ok()? + "/.cargo"));
+    let (shell, cargo) = (workspace::shell(root)?, workspace::cargo());
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    // The folder of the compiler may hold the sources of the standard library.
+    let sysroot = cmd!(shell, "{rustc} --print sysroot").quiet().read().ok();
     let folders =
-        [(Some(root.display().to_string()), "linrec"), (home, "cargo"), (sysroot(), "rust")];
+        [(Some(root.display().to_string()), "linrec"), (home, "cargo"), (sysroot, "rust")];
     for (folder, name) in folders {
         flags.extend(folder.map(|folder| format!("--remap-path-prefix={folder}={name}")));
     }
-    let mut cargo = workspace::cargo();
-    cargo
-        .args(["build", "--release", "--quiet", "--package", "live", "--target", TARGET])
+    let mut build = cmd!(shell, "{cargo} build --release --quiet --package live --target {TARGET}")
         .args(features)
-        // Optimised for size, since a page waits for the module; but the emulator for speed, since
-        // a reader waits for it. (Level 3 is larger and no faster.)
-        .args(["--config", "profile.release.package.simt.opt-level=2"])
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        .envs(
-            [
-                ("LTO", "true"),
-                ("CODEGEN_UNITS", "1"),
-                ("OPT_LEVEL", "s"),
-                ("PANIC", "abort"),
-                ("STRIP", "true"),
-            ]
-            .map(|(name, value)| (format!("CARGO_PROFILE_RELEASE_{name}"), value)),
-        )
-        .current_dir(root);
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    // Optimised for size, since a page waits for the module; but the emulator for speed, since a
+    // reader waits for it. (Level 3 is larger and no faster.)
+    for setting in [
+        "lto=true",
+        "codegen-units=1",
+        "opt-level='s'",
+        "panic='abort'",
+        "strip=true",
+        "package.simt.opt-level=2",
+    ] {
+        build = build.args(["--config", &format!("profile.release.{setting}")]);
+    }
     let advice = format!("without a standard library for it, try `rustup target add {TARGET}`");
-    workspace::run(&mut cargo).with_context(|| format!("the module does not compile; {advice}"))
-}
-
-/// The folder of the compiler, which may hold the sources of the standard library.
-fn sysroot() -> Option<String> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).args(["--print", "sysroot"]).output().ok()?;
-    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
+    build.quiet().run().with_context(|| format!("the module does not compile; {advice}"))
 }
 
 /// Compares the modules with their hashes, and makes every scene; returns a sentence about them.
-///
-/// # Errors
-///
-/// If a hash differs, if the emulator has a new version, or if a scene cannot be made.
 pub fn check(root: &Path) -> Result<String> {
     let modules = MODULES.iter().map(|(name, ..)| Ok((*name, packed(root, name)?)));
     let made = made(root, &modules.collect::<Result<Vec<_>>>()?)?;
@@ -141,20 +126,15 @@ fn made(root: &Path, modules: &[(&str, Vec<u8>)]) -> Result<String> {
     let manifest: toml::Table = fs::read_to_string(root.join(EMULATOR))?.parse()?;
     let version = manifest["workspace"]["package"]["version"].as_str();
     let version = version.with_context(|| format!("{EMULATOR} has no version"))?;
-    let hash = |bytes: &[u8]| -> String {
-        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-    };
-    let lines = modules.iter().map(|(name, bytes)| format!("{} {name}\n", hash(bytes)));
+    let lines = modules
+        .iter()
+        .map(|(name, bytes)| format!("{} {name}\n", hex::encode(Sha256::digest(bytes))));
     Ok(format!("{}emulator {version}\n", lines.collect::<String>()))
 }
 
 /// Writes the files that live pages load into the built book: the script, the modules, and a file
 /// for each scene and each puzzle. All are scripts: a page that is opened from disk can load
 /// nothing else.
-///
-/// # Errors
-///
-/// If a file cannot be read or written.
 pub fn write(root: &Path, output: &Path) -> Result<()> {
     let scenes = Scenes::read(root)?;
     let folder = output.join(BUILT);
@@ -166,25 +146,27 @@ pub fn write(root: &Path, output: &Path) -> Result<()> {
         script += &fs::read_to_string(&path)?;
     }
     fs::write(folder.join("live.js"), script + "}\n")?;
+    let write = |file: &str, name: &str, value: &Value| {
+        let text = format!("linrecLive.arrive({}, {value});\n", json!(name));
+        fs::write(folder.join(file), text)
+    };
     for (name, _, script) in MODULES {
         let module = base64::engine::general_purpose::STANDARD.encode(packed(root, name)?);
-        let text = format!("linrecLive.arrive(\"module\", \"{module}\");\n");
-        fs::write(folder.join(script), text)?;
+        write(script, "module", &json!(module))?;
     }
     for scene in scenes.iter() {
         let name = format!("scene-{}", scene.name);
-        let text = format!("linrecLive.arrive({}, {});\n", json!(name), scene.full()?);
-        fs::write(folder.join(name + ".js"), text)?;
+        write(&format!("{name}.js"), &name, &scene.full()?)?;
     }
     for (name, puzzle) in puzzles::delivered(root)? {
         let name = format!("puzzle-{name}");
-        let text = format!("linrecLive.arrive({}, {puzzle});\n", json!(name));
-        fs::write(folder.join(name + ".js"), text)?;
+        write(&format!("{name}.js"), &name, &puzzle)?;
     }
     Ok(())
 }
 
-fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
+/// Packs bytes as `gzip -9` does.
+pub fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::best());
     packer.write_all(bytes)?;
     Ok(packer.finish()?)

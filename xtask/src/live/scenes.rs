@@ -50,10 +50,6 @@ pub struct Scene {
 
 impl Scenes {
     /// Reads the list.
-    ///
-    /// # Errors
-    ///
-    /// If the list is missing or wrong.
     pub fn read(root: &Path) -> Result<Scenes> {
         let text = fs::read_to_string(root.join("kernels/live.toml"))
             .context("kernels/live.toml is missing")?;
@@ -81,10 +77,6 @@ impl Scenes {
     }
 
     /// The scene with a name.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such scene.
     pub fn named(&self, name: &str) -> Result<&Scene> {
         let scene = self.scenes.iter().find(|scene| scene.name == name);
         scene.with_context(|| format!("there is no scene {name} in kernels/live.toml"))
@@ -121,10 +113,6 @@ impl Scene {
     }
 
     /// The whole scene as a page needs it, with the PTX and its sources.
-    ///
-    /// # Errors
-    ///
-    /// If its kernel is not shipped, or if a source is missing.
     pub fn full(&self) -> Result<Value> {
         let wrong = || format!("scene {}", self.name);
         let mut variants = vec![self.variant(&self.kernel).with_context(wrong)?];
@@ -133,12 +121,8 @@ impl Scene {
             let source = source.text().lines().next().unwrap_or_default();
             let own = |mistake: &&Mistake| source.contains(&format!(" kernels/{} ", mistake.twin));
             // Not every mistake is in this entry.
-            variants.extend(
-                Mistake::all()
-                    .iter()
-                    .filter(own)
-                    .filter_map(|own| self.variant(&own.module()).ok()),
-            );
+            let own = Mistake::all().iter().filter(own);
+            variants.extend(own.filter_map(|own| self.variant(&own.module()).ok()));
         }
         for name in &self.others {
             variants.push(self.variant(name).with_context(wrong)?);

@@ -1,41 +1,42 @@
 //! Removes from a notebook what differs from machine to machine, or from run to run by chance.
 
 use super::exercises::WRONG;
-use super::format::{Form, Notebook, Output, Text};
+use super::format::{Form, Kind, Notebook, Output, Text};
 
 /// Numbers the cells in their order, moves printed text before displayed values, and replaces the
 /// names of `folders`, each by the word with it.
 pub fn clean(notebook: &mut Notebook, folders: &[(String, &str)]) {
     let mut number = 0;
-    for cell in notebook.cells.iter_mut().filter(|cell| cell.is_code()) {
+    for cell in &mut notebook.cells {
+        let Kind::Code { execution_count, outputs } = &mut cell.kind else { continue };
         number += 1;
-        cell.execution_count = Some(Some(number));
+        *execution_count = Some(number);
         // Jupyter notes the time of the run here, and the scrolling.
         cell.metadata.retain(|key, _| key == "tags" || key == WRONG);
-        let mut outputs = joined(cell.outputs.take().unwrap_or_default());
+        join(outputs);
         outputs.iter_mut().for_each(|output| replace(output, number, folders));
-        cell.outputs = Some(outputs);
     }
     notebook.metadata = notebook.language().metadata();
 }
 
 /// Joins the streams of each name, and puts them first: their order is a matter of chance.
-fn joined(outputs: Vec<Output>) -> Vec<Output> {
-    let mut streams: Vec<(String, String)> = Vec::new();
-    let mut rest = Vec::new();
-    for output in outputs {
-        match output {
-            Output::Stream { name, text } => match streams.iter_mut().find(|one| one.0 == name) {
-                Some(one) => one.1.push_str(&text.0),
-                None => streams.push((name, text.0)),
-            },
-            output => rest.push(output),
+fn join(outputs: &mut Vec<Output>) {
+    // The standard output is first, and values are last.
+    let place = |output: &Output| match output {
+        Output::Stream { name, .. } => usize::from(name != "stdout"),
+        _ => 2,
+    };
+    outputs.sort_by_key(place);
+    outputs.dedup_by(|next, last| match (next, last) {
+        (Output::Stream { name, text }, Output::Stream { name: same, text: all }) => {
+            let is_same = name == same;
+            if is_same {
+                all.0.push_str(&text.0);
+            }
+            is_same
         }
-    }
-    // In reverse order of their names: the standard output first.
-    streams.sort_by(|a, b| b.0.cmp(&a.0));
-    let streams = streams.into_iter().map(|(name, text)| Output::Stream { name, text: Text(text) });
-    streams.chain(rest).collect()
+        _ => false,
+    });
 }
 
 /// Replaces the names of folders in an output, and the number of its cell.
@@ -47,16 +48,16 @@ fn replace(output: &mut Output, number: u32, folders: &[(String, &str)]) {
     };
     match output {
         Output::Stream { text, .. } => replace(text),
-        Output::ExecuteResult(shown) | Output::DisplayData(shown) => {
-            if let Some(count) = &mut shown.execution_count {
-                *count = Some(number);
+        Output::ExecuteResult { data, .. } | Output::DisplayData { data, .. } => {
+            for form in data.values_mut() {
+                if let Form::Text(text) = form {
+                    replace(text);
+                }
             }
-            let texts = shown.data.values_mut().filter_map(|form| match form {
-                Form::Text(text) => Some(text),
-                Form::Other(_) => None,
-            });
-            texts.for_each(replace);
         }
         Output::Error { .. } => {}
+    }
+    if let Output::ExecuteResult { execution_count: count @ Some(_), .. } = output {
+        *count = Some(number);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::format::{Cell, Form, Notebook, Output};
+use super::format::{Cell, Form, Notebook, Output, form};
 use crate::failure::Failure;
 use crate::numbers::texts_agree;
 
@@ -13,78 +13,54 @@ pub const VARIES: &str = "varies";
 /// path.
 ///
 /// Printed and plain texts have to agree, and their numbers within 10⁻⁶. Other forms have to exist.
-#[must_use]
 pub fn compare(page: &Path, committed: &Notebook, fresh: &Notebook) -> Vec<Failure> {
     let mut differences = Vec::new();
     for (at, (old, new)) in committed.cells.iter().zip(&fresh.cells).enumerate() {
         if !old.is_code() || old.has_tag(VARIES) {
             continue;
         }
-        let mut differ = |what: String| {
-            differences.push(Failure::new(page, None, format!("cell {}: {what}", at + 1)))
-        };
-        let (texts, fresh_texts) = (texts(old), texts(new));
-        if !texts_agree(&texts, &fresh_texts) {
-            differ(format!(
-                "its output was\n{}\nand is\n{}",
-                indented(&texts),
-                indented(&fresh_texts)
-            ));
+        let (was, is) = (texts(old), texts(new));
+        if !texts_agree(&was, &is) {
+            let (was, is) = (indented(&was), indented(&is));
+            differences.push(format!("cell {}: its output was\n{was}\nand is\n{is}", at + 1));
         }
-        let (forms, fresh_forms) = (forms(old), forms(new));
-        if forms != fresh_forms {
+        let (was, is) = (forms(old), forms(new));
+        if was != is {
             let list = |forms: &[String]| match forms {
                 [] => "nothing".to_owned(),
                 forms => forms.join(", "),
             };
-            differ(format!("it showed {}, and shows {}", list(&forms), list(&fresh_forms)));
+            let (was, is) = (list(&was), list(&is));
+            differences.push(format!("cell {}: it showed {was}, and shows {is}", at + 1));
         }
     }
-    if committed.cells.len() != fresh.cells.len() {
-        let counts = (committed.cells.len(), fresh.cells.len());
-        differences.push(Failure::new(
-            page,
-            None,
-            format!("{} cells became {}", counts.0, counts.1),
-        ));
+    let (was, is) = (committed.cells.len(), fresh.cells.len());
+    if was != is {
+        differences.push(format!("{was} cells became {is}"));
     }
-    differences
+    differences.into_iter().map(|what| Failure::new(page, None, what)).collect()
 }
 
 /// The printed and plain texts of a cell.
 fn texts(cell: &Cell) -> String {
-    let outputs = cell.outputs.iter().flatten();
-    let texts = outputs.filter_map(|output| match output {
+    let texts = cell.outputs().iter().filter_map(|output| match output {
         Output::Stream { text, .. } => Some(text.0.as_str()),
-        Output::ExecuteResult(shown) | Output::DisplayData(shown) => {
-            match shown.data.get("text/plain") {
-                Some(Form::Text(text)) => Some(text.0.as_str()),
-                _ => None,
-            }
-        }
         Output::Error { evalue, .. } => Some(evalue),
+        value => form(value.data()?, "text/plain"),
     });
     texts.collect::<Vec<_>>().join("\n")
 }
 
 /// The media types of a cell's values, with the number of figures in HTML.
 fn forms(cell: &Cell) -> Vec<String> {
-    let mut forms = Vec::new();
-    for output in cell.outputs.iter().flatten() {
-        if let Output::ExecuteResult(shown) | Output::DisplayData(shown) = output {
-            for (kind, form) in &shown.data {
-                let figures = match form {
-                    Form::Text(text) => text.0.matches("<svg").count(),
-                    Form::Other(_) => 0,
-                };
-                forms.push(match figures {
-                    0 => kind.clone(),
-                    n => format!("{kind} with {n} SVG"),
-                });
-            }
+    let forms = cell.outputs().iter().filter_map(Output::data).flatten();
+    let described = forms.map(|(kind, form)| match form {
+        Form::Text(text) if text.0.contains("<svg") => {
+            format!("{kind} with {} SVG", text.0.matches("<svg").count())
         }
-    }
-    forms
+        _ => kind.clone(),
+    });
+    described.collect()
 }
 
 fn indented(text: &str) -> String {

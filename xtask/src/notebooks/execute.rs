@@ -30,12 +30,8 @@ pub struct Error {
     pub message: String,
 }
 
-/// Runs all cells of `notebook` in a new kernel, in the folder of `path`, until one fails. `python`
-/// starts the lab's Python.
-///
-/// # Errors
-///
-/// If the kernel cannot be started. A cell that fails is part of the result.
+/// Runs all cells of `notebook` in a new kernel, in the folder of `path`, until one fails, which is
+/// part of the result. `python` starts the lab's Python.
 pub fn run(mut python: Command, path: &Path, notebook: &Notebook) -> Result<Run> {
     let mut child = python
         .args(["-c", include_str!("execute.py")])

@@ -15,10 +15,7 @@ pub(super) const WRONG: &str = "wrong";
 const PROOF: &str = "proof-of-";
 
 /// Makes the code cells that answer the exercises, each with the solution and every wrong answer.
-///
-/// # Errors
-///
-/// The exercises without a solution or without a wrong answer, one in each line.
+/// The error has a line for each exercise without a solution or without a wrong answer.
 pub fn proofs(notebook: &Notebook) -> Result<Vec<Cell>, String> {
     let mut proofs = Vec::new();
     let mut faults = Vec::new();

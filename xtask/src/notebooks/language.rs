@@ -1,8 +1,6 @@
 //! The language of a notebook's cells: Rust, or Python in the chapter about PyTorch.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A language, with the kernel of the lab that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,8 +13,7 @@ pub enum Language {
 
 impl Language {
     /// The language that a notebook's metadata name; Rust if they name no known language.
-    #[must_use]
-    pub fn of(metadata: &BTreeMap<String, Value>) -> Self {
+    pub fn of(metadata: &Map<String, Value>) -> Self {
         let kernel = metadata.get("kernelspec").and_then(|kernel| kernel.get("language"));
         match kernel.and_then(Value::as_str) {
             Some("python") => Language::Python,
@@ -25,25 +22,22 @@ impl Language {
     }
 
     /// The metadata of a notebook in this language, without a version.
-    #[must_use]
-    pub fn metadata(self) -> BTreeMap<String, Value> {
-        let (kernel, language) = match self {
-            Language::Rust => (
-                json!({"display_name": "Rust", "language": "rust", "name": "rust"}),
-                json!({"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"}),
-            ),
-            Language::Python => (
-                json!({"display_name": "Python 3", "language": "python", "name": "python3"}),
-                json!({"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}),
-            ),
+    pub fn metadata(self) -> Map<String, Value> {
+        let metadata = match self {
+            Language::Rust => json!({
+                "kernelspec": {"display_name": "Rust", "language": "rust", "name": "rust"},
+                "language_info": {"file_extension": ".rs", "mimetype": "text/rust", "name": "Rust"},
+            }),
+            Language::Python => json!({
+                "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+                "language_info":
+                    {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
+            }),
         };
-        [("kernelspec", kernel), ("language_info", language)]
-            .map(|(key, value)| (key.to_owned(), value))
-            .into()
+        metadata.as_object().cloned().unwrap_or_default()
     }
 
     /// The name after the fence of a block of code.
-    #[must_use]
     pub fn fence(self) -> &'static str {
         match self {
             Language::Rust => "rust",
@@ -52,7 +46,6 @@ impl Language {
     }
 
     /// The text in an exercise's cell that the reader's answer replaces.
-    #[must_use]
     pub fn unanswered(self) -> &'static str {
         match self {
             Language::Rust => "= None;",
@@ -61,7 +54,6 @@ impl Language {
     }
 
     /// An exercise's cell with an answer in place of [`unanswered`](Language::unanswered).
-    #[must_use]
     pub fn answered(self, source: &str, answer: &str) -> String {
         let answer = match self {
             Language::Rust => format!("= {answer};"),
@@ -71,7 +63,6 @@ impl Language {
     }
 
     /// Code that runs a cell.
-    #[must_use]
     pub fn runs(self, code: &str) -> String {
         match self {
             Language::Rust => format!("{{\n{code}\n}};\n"),
@@ -80,7 +71,6 @@ impl Language {
     }
 
     /// Code that runs a cell, and prints `refused` if that fails.
-    #[must_use]
     pub fn expects_failure(self, code: &str) -> String {
         match self {
             Language::Rust => format!(
@@ -91,10 +81,8 @@ impl Language {
                  if refused {{ println!(\"refused\") }}\n}};\n"
             ),
             Language::Python => {
-                format!(
-                    "try:\n    exec({})\nexcept Exception:\n    print(\"refused\")\n",
-                    json!(code)
-                )
+                let code = json!(code);
+                format!("try:\n    exec({code})\nexcept Exception:\n    print(\"refused\")\n")
             }
         }
     }

@@ -6,20 +6,14 @@ pub mod execute;
 pub mod exercises;
 pub mod format;
 pub mod language;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
-
-use anyhow::Result;
 
 use crate::workspace;
 
 /// All notebooks in `folder`, in the order of their names.
-///
-/// # Errors
-///
-/// If the folder cannot be read.
-pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut files = workspace::entries(folder)?;
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "ipynb"));
-    Ok(files)
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    workspace::files(folder, "ipynb", 1)
 }

@@ -49,26 +49,20 @@ pub(super) fn pack(modules: &Files) -> Result<Vec<u8>> {
     Ok(archive)
 }
 
-/// The modules of an archive, by their names.
-fn unpack(bytes: &[u8]) -> Result<Files> {
-    Ok(linrec::kernels::unpack(bytes)?.into_iter().collect())
-}
-
 /// Reads the modules of an archive in a file. A file that does not exist has none.
 pub(super) fn read(path: &Path) -> Result<Files> {
     if !path.exists() {
         return Ok(Files::new());
     }
-    let bytes = fs::read(path)?;
-    unpack(&bytes).with_context(|| format!("{} is no archive of PTX", path.display()))
+    let modules = linrec::kernels::unpack(&fs::read(path)?);
+    let modules = modules.with_context(|| format!("{} is no archive of PTX", path.display()))?;
+    Ok(modules.into_iter().collect())
 }
 
 /// Reads the modules of all archives in `folder`.
 pub(super) fn read_all(folder: &Path) -> Result<Files> {
     let mut all = Files::new();
-    let mut files = if folder.is_dir() { workspace::entries(folder)? } else { Vec::new() };
-    files.retain(|path| path.extension().is_some_and(|end| end == "zst"));
-    for path in files {
+    for path in workspace::files(folder, "zst", 1) {
         for (name, text) in read(&path)? {
             let archive = path.file_stem().unwrap_or_default();
             ensure!(
@@ -113,8 +107,7 @@ pub(super) fn table(sources: &Files, modules: &Files) -> String {
         text.push_str(&format!("    ({path:?}, include_str!({:?})),\n", format!("../{path}")));
     }
     text.push_str("];\n\nstatic ARCHIVES: &[&[u8]] = &[\n");
-    let archives: BTreeSet<_> = modules.keys().map(|name| of(name)).collect();
-    for archive in archives {
+    for archive in modules.keys().map(|name| of(name)).collect::<BTreeSet<_>>() {
         let studied = matches!(archive, "mistakes" | "studies");
         text.push_str(if studied { STUDIES } else { "" });
         text.push_str(&format!("    include_bytes!(\"{archive}.zst\"),\n"));
@@ -130,17 +123,15 @@ pub fn show(name: &str) -> Result<String> {
     }
     let shipped = linrec::kernels::shipped().map(|(name, ptx)| (name.to_owned(), ptx));
     let answers = puzzle::all().iter().flat_map(|puzzle| {
-        let named = |name: &str| Some((format!("{}/{name}", puzzle.folder), puzzle.ptx(name)?));
         puzzle
-            .candidates()
-            .iter()
-            .filter_map(move |candidate| named(&candidate.name))
-            .collect::<Vec<_>>()
+            .compiled()
+            .filter_map(|name| Some((format!("{}/{name}", puzzle.folder), puzzle.ptx(name)?)))
     });
     let all: BTreeMap<String, Ptx> = shipped.chain(answers).collect();
-    let names = || all.keys().map(String::as_str).collect::<Vec<_>>().join("\n");
-    let found =
-        all.get(name).with_context(|| format!("there is no PTX {name}; there are\n{}", names()));
+    let found = all.get(name).with_context(|| {
+        let names: Vec<_> = all.keys().map(String::as_str).collect();
+        format!("there is no PTX {name}; there are\n{}", names.join("\n"))
+    });
     Ok(found?.text().to_owned())
 }
 
@@ -156,12 +147,14 @@ mod tests {
             .into();
         let packed = pack(&files).unwrap();
         assert_eq!(packed, pack(&files).unwrap());
-        assert_eq!(unpack(&packed).unwrap(), files);
+        assert!(linrec::kernels::unpack(&packed).unwrap().into_iter().eq(files.clone()));
         for (name, ptx) in linrec::kernels::modules(packed.leak()).unwrap() {
             assert_eq!(ptx.symbol("a<1>"), Some("a_1"));
             assert_eq!(ptx.text(), files[name]);
         }
-        assert!(unpack(b"// module a 1\n").is_err() && unpack(&[]).is_err());
+        for bytes in [&b"// module a 1\n"[..], &[]] {
+            assert!(linrec::kernels::unpack(bytes).is_err());
+        }
     }
 
     #[test]

@@ -9,19 +9,20 @@ mod archive;
 mod compiler;
 mod inspect;
 mod list;
-mod puzzles;
 
 pub use archive::show;
 pub use compiler::install;
 
 use fs_err as fs;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use linrec::kernels::Program;
 
 use crate::failure::{Failure, none_of};
+use crate::{puzzles, workspace};
 use archive::{Files, TABLE};
 use list::List;
 
@@ -42,9 +43,7 @@ struct Compiled {
 pub fn generate(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
     archive::write_all(&folder(root), &compiled.kernels, &compiled.table)?;
-    let answers = root.join(ANSWERS);
-    lesson::files::write(&answers, &archive::pack(&compiled.answers)?)
-        .with_context(|| format!("{} cannot be written", answers.display()))?;
+    workspace::write(&root.join(ANSWERS), archive::pack(&compiled.answers)?)?;
     Ok(format!("compiled {compiled}"))
 }
 
@@ -53,16 +52,15 @@ pub fn generate(root: &Path) -> Result<String> {
 pub fn check(root: &Path) -> Result<String> {
     let compiled = compile(root)?;
     let folder = folder(root);
-    let mut found =
-        differences(Path::new("kernels/ptx"), &compiled.kernels, &archive::read_all(&folder)?);
-    found.extend(differences(
-        Path::new("puzzles"),
-        &compiled.answers,
-        &archive::read(&root.join(ANSWERS))?,
-    ));
-    let table = |text: String| Files::from([(TABLE.to_owned(), text)]);
-    let present = texts(&folder, |path| path == TABLE)?;
-    found.extend(differences(Path::new("kernels/ptx"), &table(compiled.table.clone()), &present));
+    let table = Files::from([(TABLE.to_owned(), compiled.table.clone())]);
+    let mut found = Vec::new();
+    for (folder, wanted, present) in [
+        ("kernels/ptx", &compiled.kernels, archive::read_all(&folder)?),
+        ("puzzles", &compiled.answers, archive::read(&root.join(ANSWERS))?),
+        ("kernels/ptx", &table, texts(&folder, |path| path == TABLE)?),
+    ] {
+        found.extend(differences(Path::new(folder), wanted, &present));
+    }
     none_of(&found, "the compiled kernels (`cargo xtask ptx` compiles them again)")?;
     Ok(format!("checked {compiled}"))
 }
@@ -102,16 +100,23 @@ fn compile(root: &Path) -> Result<Compiled> {
         let compiled = nvrtc.compile(&program, list.architecture)?;
         if !compiled.log.is_empty() {
             let what = format!("the compiler says: {}", compiled.log);
-            failures.push(Failure::new(Path::new(&program.file), None, what));
+            failures.push(Failure::new(&program.file, None, what));
         }
         failures
             .extend(inspect::failures(&Path::new("kernels/ptx").join(&kernel.name), &compiled.ptx));
         modules.insert(kernel.name.clone(), compiled.ptx.text().to_owned());
     }
     failures.extend(inspect::sizes(&list));
-    let puzzles = crate::puzzles::read(root)?;
-    let (answers, unfit) = puzzles::compile(&puzzles, &nvrtc, list.architecture)?;
-    failures.extend(unfit);
+    let mut answers = Files::new();
+    for puzzle in puzzles::read(root)? {
+        for candidate in puzzle.candidates() {
+            // A warning about the code in a hole is part of the puzzle.
+            let compiled = nvrtc.compile(&puzzle.program_of(candidate), list.architecture)?;
+            let path = format!("{}/{}", puzzle.folder, candidate.name);
+            failures.extend(inspect::failures(&Path::new("puzzles").join(&path), &compiled.ptx));
+            answers.insert(path, compiled.ptx.text().to_owned());
+        }
+    }
     none_of(&failures, "the compiled kernels")?;
 
     Ok(Compiled { table: archive::table(&sources, &modules), kernels: modules, answers })
@@ -143,34 +148,30 @@ fn texts(folder: &Path, wanted: impl Fn(&str) -> bool) -> Result<Files> {
 
 /// The differences between two sets of files in `folder`.
 fn differences(folder: &Path, wanted: &Files, present: &Files) -> Vec<Failure> {
-    let failure = |path: &str, line, what: String| Failure::new(&folder.join(path), line, what);
-    let missing_or_stale = wanted.iter().filter_map(|(path, text)| {
-        let Some(old) = present.get(path) else {
-            return Some(failure(path, None, "is missing".to_owned()));
+    let all: BTreeSet<_> = wanted.keys().chain(present.keys()).collect();
+    let difference = |path: &String| {
+        let (line, what) = match (present.get(path), wanted.get(path)) {
+            (old, new) if old == new => return None,
+            (None, _) => (None, "is missing".to_owned()),
+            (_, None) => (None, "is not on the list".to_owned()),
+            (Some(old), Some(new)) => {
+                let same = old.lines().zip(new.lines()).take_while(|(old, new)| old == new).count();
+                let quoted = |text: &str| {
+                    let line = text.lines().nth(same);
+                    line.map_or("the file's end".to_owned(), |line| format!("`{}`", line.trim()))
+                };
+                (Some(same + 1), format!("{} instead of {}", quoted(old), quoted(new)))
+            }
         };
-        let line = first_difference(old, text)?;
-        let (old, new) = (old.lines().nth(line), text.lines().nth(line));
-        let quote = |line: Option<&str>| {
-            line.map_or("the file's end".to_owned(), |line| format!("`{}`", line.trim()))
-        };
-        Some(failure(path, Some(line + 1), format!("{} instead of {}", quote(old), quote(new))))
-    });
-    let obsolete = present.keys().filter(|path| !wanted.contains_key(*path));
-    let obsolete = obsolete.map(|path| failure(path, None, "is not on the list".to_owned()));
-    missing_or_stale.chain(obsolete).collect()
-}
-
-/// The first line that differs, counted from 0.
-fn first_difference(old: &str, new: &str) -> Option<usize> {
-    if old == new {
-        return None;
-    }
-    let same = old.lines().zip(new.lines()).take_while(|(old, new)| old == new);
-    Some(same.count())
+        Some(Failure::new(folder.join(path), line, what))
+    };
+    all.into_iter().filter_map(difference).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use linrec::kernels::Ptx;
+
     use super::*;
 
     fn files(pairs: &[(&str, &str)]) -> Files {
@@ -180,12 +181,11 @@ mod tests {
     #[test]
     fn every_kind_of_difference_is_reported() {
         let wanted =
-            files(&[("a.ptx", "1\n2\n"), ("b.ptx", "1\n2\n"), ("c.ptx", "1\n"), ("d.ptx", "")]);
-        let present =
-            files(&[("a.ptx", "1\n3\n"), ("b.ptx", "1\n"), ("d.ptx", ""), ("e.ptx", "1\n")]);
+            files(&[("a.ptx", "1\n2\n"), ("b.ptx", "1\n2\n"), ("c.ptx", ""), ("d.ptx", "")]);
+        let present = files(&[("a.ptx", "1\n3\n"), ("b.ptx", "1\n"), ("d.ptx", ""), ("e.ptx", "")]);
         let folder = Path::new("kernels/ptx");
-        let reported: Vec<_> =
-            differences(folder, &wanted, &present).iter().map(ToString::to_string).collect();
+        let reported = differences(folder, &wanted, &present);
+        let reported: Vec<_> = reported.iter().map(ToString::to_string).collect();
         let expected = [
             "kernels/ptx/a.ptx:2: `3` instead of `2`",
             "kernels/ptx/b.ptx:2: the file's end instead of `2`",
@@ -204,38 +204,50 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "1\r\n2\n").unwrap();
         }
-        let sources = sources(root.path()).unwrap();
-        assert_eq!(
-            sources,
-            files(&[("a.cu", "1\n2\n"), ("broken/b.cu", "1\n2\n"), ("c.cuh", "1\n2\n")])
-        );
+        let expected = ["a.cu", "broken/b.cu", "c.cuh"].map(|path| (path, "1\n2\n"));
+        assert_eq!(sources(root.path()).unwrap(), files(&expected));
     }
 
     /// Without a compiler: the list, the sources and the generated files belong together.
     #[test]
     fn everything_on_the_list_is_there_and_nothing_else() {
-        let kernels = crate::workspace::root().unwrap().join("kernels");
+        let kernels = workspace::root().unwrap().join("kernels");
         let list = List::read(&kernels).unwrap();
         let present = archive::read_all(&kernels.join("ptx")).unwrap();
         let table = fs::read_to_string(kernels.join("ptx").join(TABLE)).unwrap();
         assert_eq!(table, archive::table(&sources(&kernels).unwrap(), &present));
         let mut listed: Vec<_> = list.kernels.iter().map(|kernel| &kernel.name).collect();
         listed.sort();
-        assert!(
-            present.keys().eq(listed.iter().copied()),
-            "{:?} instead of {listed:?}",
-            present.keys()
-        );
+        assert_eq!(present.keys().collect::<Vec<_>>(), listed);
         for kernel in &list.kernels {
-            let ptx = linrec::kernels::Ptx::from_text(present[&kernel.name].clone());
+            let ptx = Ptx::from_text(present[&kernel.name].clone());
             let entries: Vec<_> = ptx.entries().map(|(entry, _)| entry).collect();
             assert_eq!(entries, kernel.entries, "{}", kernel.name);
         }
     }
 
+    /// Without a compiler: the archive has the answers of these descriptions, and no others.
+    #[test]
+    fn the_archive_has_the_answers_to_the_puzzles() {
+        let root = workspace::root().unwrap();
+        let present = archive::read(&root.join(ANSWERS)).unwrap();
+        let mut wanted = Vec::new();
+        for puzzle in puzzles::read(&root).unwrap() {
+            for candidate in puzzle.candidates() {
+                let path = format!("{}/{}", puzzle.folder, candidate.name);
+                let text = present.get(&path).unwrap_or_else(|| panic!("{path} is missing"));
+                let hash = puzzle.program_of(candidate).hash().to_string();
+                assert_eq!(Ptx::from_text(text.clone()).hash(), Some(&*hash), "{path} is stale");
+                wanted.push(path);
+            }
+        }
+        wanted.sort();
+        assert_eq!(present.into_keys().collect::<Vec<_>>(), wanted);
+    }
+
     #[test]
     fn all_archives_together_are_small() {
-        let root = crate::workspace::root().unwrap();
+        let root = workspace::root().unwrap();
         let mut archives = vec![root.join(ANSWERS)];
         archives.extend(fs::read_dir(folder(&root)).unwrap().map(|entry| entry.unwrap().path()));
         let bytes: u64 = archives.iter().map(|path| path.metadata().unwrap().len()).sum();

@@ -1,11 +1,11 @@
 //! Compares two runs of a chapter in everything but timings.
 
 use fs_err as fs;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use lesson::{Check, Record, RecordedTable};
+use lesson::{Check, Figure, RecordedTable};
 
 use crate::failure::Failure;
 use crate::numbers::{numbers_agree, texts_agree};
@@ -16,80 +16,65 @@ use crate::results;
 /// Figures have to agree in every byte, and numbers in tables and values within 10⁻⁶. Timings have
 /// to exist. A check has to agree in name, limit and verdict: its value may depend on the width of
 /// the machine's vectors.
-///
-/// # Errors
-///
-/// If a folder is not the record of a run.
 pub fn compare(recorded: &Path, fresh: &Path) -> Result<Vec<Failure>> {
     let (old, new) = (results::load(recorded)?, results::load(fresh)?);
     let mut found = Differences::default();
-    found.names("value", old.values.keys(), new.values.keys());
-    for (key, value) in &old.values {
-        if let Some(fresh) = new.values.get(key)
-            && !(value.timing || fresh.timing)
-            && !texts_agree(&value.text, &fresh.text)
-        {
-            found.add("run.json", format!("value `{key}` was {}, is {}", value.text, fresh.text));
+    for (key, old, new) in found.pairs("value", old.values, new.values) {
+        if !(old.timing || new.timing || texts_agree(&old.text, &new.text)) {
+            found.add("run.json", format!("value `{key}` was {}, is {}", old.text, new.text));
         }
     }
-    let names =
-        |run: &Record| run.checks.iter().map(|check| check.name.clone()).collect::<Vec<_>>();
-    found.names("check", &names(&old), &names(&new));
-    for check in &old.checks {
-        let Some(fresh) = new.checks.iter().find(|fresh| fresh.name == check.name) else {
-            continue;
-        };
-        if !numbers_agree(check.limit, fresh.limit) || check.pass != fresh.pass {
-            let Check { name, limit, pass, .. } = fresh;
-            let was = format!("were {:?} and {}", check.limit, check.pass);
-            let what = format!("check \"{name}\": limit {limit:?} and verdict {pass}, {was}");
-            found.add("run.json", what);
+    let checks = |checks| named(checks, |check: &Check| &check.name);
+    for (name, old, new) in found.pairs("check", checks(old.checks), checks(new.checks)) {
+        if !numbers_agree(old.limit, new.limit) || old.pass != new.pass {
+            let is = format!("limit {:?} and verdict {}", new.limit, new.pass);
+            let was = format!("were {:?} and {}", old.limit, old.pass);
+            found.add("run.json", format!("check \"{name}\": {is}, {was}"));
         }
     }
-    let names =
-        |run: &Record| run.figures.iter().map(|figure| figure.file.clone()).collect::<Vec<_>>();
-    let fresh_names = names(&new);
-    found.names("figure", &names(&old), &fresh_names);
-    for figure in old.figures.iter().filter(|figure| !figure.timing) {
-        let file = &figure.file;
-        let read = |folder: &Path| fs::read(folder.join(file));
-        if fresh_names.contains(file) && read(recorded)? != read(fresh)? {
-            found.add(file, "differs".to_owned());
+    let figures = |figures| named(figures, |figure: &Figure| &figure.file);
+    for (file, old, _) in found.pairs("figure", figures(old.figures), figures(new.figures)) {
+        if !old.timing && fs::read(recorded.join(&file))? != fs::read(fresh.join(&file))? {
+            found.add(&file, "differs".to_owned());
         }
     }
-    let names =
-        |run: &Record| run.tables.iter().map(|table| table.file.clone()).collect::<Vec<_>>();
-    found.names("table", &names(&old), &names(&new));
-    for table in old.tables.iter().filter(|table| !table.timing) {
-        if let Some(fresh) = new.tables.iter().find(|fresh| fresh.file == table.file) {
-            found.rows(table, fresh);
+    let tables = |tables| named(tables, |table: &RecordedTable| &table.file);
+    for (_, old, new) in found.pairs("table", tables(old.tables), tables(new.tables)) {
+        if !old.timing {
+            found.rows(&old, &new);
         }
     }
     Ok(found.0)
 }
+
+/// These parts of a record by their names.
+fn named<T>(parts: Vec<T>, name: fn(&T) -> &String) -> Named<T> {
+    parts.into_iter().map(|part| (name(&part).clone(), part)).collect()
+}
+
+type Named<T> = BTreeMap<String, T>;
 
 #[derive(Default)]
 struct Differences(Vec<Failure>);
 
 impl Differences {
     fn add(&mut self, file: &str, what: String) {
-        self.0.push(Failure::new(Path::new(file), None, what));
+        self.0.push(Failure::new(file, None, what));
     }
 
-    fn names<'a>(
-        &mut self,
-        kind: &str,
-        old: impl IntoIterator<Item = &'a String>,
-        new: impl IntoIterator<Item = &'a String>,
-    ) {
-        let old: BTreeSet<_> = old.into_iter().collect();
-        let new: BTreeSet<_> = new.into_iter().collect();
-        for name in old.difference(&new) {
-            self.add("run.json", format!("the {kind} `{name}` was not written again"));
+    /// Notes the names that only one of the runs has; returns what both have.
+    fn pairs<T>(&mut self, kind: &str, old: Named<T>, mut new: Named<T>) -> Vec<(String, T, T)> {
+        let mut pairs = Vec::new();
+        for (name, old) in old {
+            match new.remove(&name) {
+                Some(new) => pairs.push((name, old, new)),
+                None => self.add("run.json", format!("the {kind} `{name}` was not written again")),
+            }
         }
-        for name in new.difference(&old) {
+        for name in new.keys() {
             self.add("run.json", format!("the {kind} `{name}` is new"));
         }
+        pairs
     }
 
     fn rows(&mut self, old: &RecordedTable, new: &RecordedTable) {
@@ -104,7 +89,7 @@ impl Differences {
                 && cells.zip(fresh).all(|(old, new)| texts_agree(old, new));
             if !agree {
                 let what = format!("was `{old}`, is `{new}`");
-                self.0.push(Failure::new(Path::new(file), Some(at + 1), what));
+                self.0.push(Failure::new(file, Some(at + 1), what));
             }
         }
     }

@@ -10,16 +10,13 @@ use anyhow::{Context, Result, bail};
 use lesson::RecordedTable;
 use lesson::files;
 use lesson::output::println;
+use xshell::cmd;
 
 use crate::results::{self, FOLDER};
 use crate::{failure, workspace};
 
 /// Runs the chapter with the number or name `name`, and replaces its `results/` by the files of the
-/// run.
-///
-/// # Errors
-///
-/// If the chapter cannot be run, or if it or one of its checks fails. Then the old results stay.
+/// run. The old results stay if the run or one of its checks fails.
 pub fn record(root: &Path, name: &str) -> Result<()> {
     let (chapter, folder) = run(root, name)?;
     let recorded = chapter.join(FOLDER);
@@ -29,11 +26,7 @@ pub fn record(root: &Path, name: &str) -> Result<()> {
 }
 
 /// Runs the chapter with the number or name `name`, and compares its files with its `results/`,
-/// without timings.
-///
-/// # Errors
-///
-/// If the chapter cannot be run, or if something differs. The error lists all differences.
+/// without timings. The error lists all differences.
 pub fn check(root: &Path, name: &str) -> Result<()> {
     let (chapter, folder) = run(root, name)?;
     let differences = compare::compare(&chapter.join(FOLDER), &folder)?;
@@ -60,13 +53,12 @@ fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
     // Chapter 0 is the tour, and its record is the benchmark.
     let command: &[&str] = if name.starts_with("00-") { &["bench"] } else { &[] };
     // The run prints its progress.
-    let mut cargo = workspace::cargo();
-    cargo
-        .current_dir(root)
-        .args(["run", "--release", "--package", &workspace::package_of(&name), "--"])
-        .args(command)
-        .args(["--out", OUT]);
-    workspace::run(&mut cargo).with_context(|| format!("the run of chapters/{name} failed"))?;
+    let (shell, cargo) = (workspace::shell(root)?, workspace::cargo());
+    let package = workspace::package_of(&name);
+    cmd!(shell, "{cargo} run --release --package {package} -- {command...} --out {OUT}")
+        .quiet()
+        .run()
+        .with_context(|| format!("the run of chapters/{name} failed"))?;
     let run = results::load(&written).context("the run wrote no record")?;
     if let Some(check) = run.checks.iter().find(|check| !check.pass) {
         bail!("the check \"{}\" of chapters/{name} failed", check.name);
@@ -81,66 +73,19 @@ fn run(root: &Path, name: &str) -> Result<(PathBuf, PathBuf)> {
 /// with a GPU, which no run of the chapter makes.
 fn replace(new: &Path, old: &Path, tables: &[RecordedTable]) -> Result<()> {
     files::replace_folder(old, |copy| {
-        copy_folder(new, copy)?;
+        workspace::copy(new, copy)?;
         for table in tables {
             fs::remove_file(copy.join(&table.file))
                 .with_context(|| format!("the run wrote no {}", table.file))?;
         }
-        for folder in folders(old)? {
-            let name = folder.file_name().unwrap_or_default();
-            if !copy.join(name).exists() {
-                copy_folder(&folder, &copy.join(name))?;
+        let others = if old.exists() { workspace::entries(old)? } else { Vec::new() };
+        for folder in others.iter().filter(|path| path.is_dir()) {
+            let copy = copy.join(workspace::name_of(folder));
+            if !copy.exists() {
+                workspace::copy(folder, &copy)?;
             }
         }
         Ok::<_, anyhow::Error>(())
     })
     .with_context(|| format!("{} cannot be replaced", old.display()))
-}
-
-/// The folders directly inside a folder, which need not exist.
-fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
-    if !folder.exists() {
-        return Ok(Vec::new());
-    }
-    let mut folders = workspace::entries(folder)?;
-    folders.retain(|path| path.is_dir());
-    Ok(folders)
-}
-
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    for entry in walkdir::WalkDir::new(from) {
-        let entry = entry?;
-        let target = to.join(entry.path().strip_prefix(from)?);
-        if entry.file_type().is_dir() {
-            fs::create_dir_all(&target)?;
-        } else {
-            fs::copy(entry.path(), &target)?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_are_replaced_as_a_whole() {
-        let root = tempfile::tempdir().unwrap();
-        let (old, new) = (root.path().join("results"), root.path().join("fresh"));
-        fs::create_dir_all(old.join("h200")).unwrap();
-        fs::write(old.join("h200/bits.csv"), "bits").unwrap();
-        fs::create_dir_all(new.join("inner")).unwrap();
-        fs::write(old.join("stale.svg"), "stale").unwrap();
-        fs::write(new.join("inner/a.csv"), "a").unwrap();
-        fs::write(new.join("cost.csv"), "length,ms\n").unwrap();
-        let table =
-            RecordedTable { file: "cost.csv".into(), timing: true, rows: vec!["length,ms".into()] };
-        replace(&new, &old, &[table]).unwrap();
-        assert!(!old.join("cost.csv").exists());
-        assert!(!old.join("stale.svg").exists());
-        assert_eq!(fs::read_to_string(old.join("inner/a.csv")).unwrap(), "a");
-        assert_eq!(fs::read_to_string(old.join("h200/bits.csv")).unwrap(), "bits");
-        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 2);
-    }
 }

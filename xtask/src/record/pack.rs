@@ -1,17 +1,15 @@
 //! `cargo xtask pack`: stores the tables that were measured on another machine.
 
-use fs_err::{self as fs, File};
+use fs_err as fs;
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use flate2::{Compression, write::GzEncoder};
 use serde::{Deserialize, Serialize};
 use serde_json::ser::{PrettyFormatter, Serializer};
 
 use crate::results::TABLES;
-use crate::workspace;
+use crate::{live, workspace};
 
 /// The most bytes of a table that is not compressed.
 pub const LONG: usize = 60_000;
@@ -29,12 +27,9 @@ struct Table {
 
 /// Moves the CSV files of a folder into its `tables.json`, in place of tables with the same names,
 /// and compresses long ones. The bytes depend on the tables alone.
-///
-/// # Errors
-///
-/// If there are no CSV files, or if a file cannot be read or written.
 pub fn pack(folder: &Path) -> Result<String> {
-    let files = csv_files(folder)?;
+    let paths = workspace::files(folder, "csv", 1);
+    let files: BTreeMap<_, _> = paths.iter().map(|path| (workspace::name_of(path), path)).collect();
     if files.is_empty() {
         bail!("there is no CSV file in {}", folder.display());
     }
@@ -51,9 +46,7 @@ pub fn pack(folder: &Path) -> Result<String> {
         let compressed = folder.join(format!("{name}.gz"));
         if text.len() > LONG {
             tables.remove(name);
-            let mut gzip = GzEncoder::new(File::create(&compressed)?, Compression::best());
-            gzip.write_all(text.as_bytes())?;
-            gzip.finish()?;
+            fs::write(&compressed, live::pack(text.as_bytes())?)?;
         } else {
             tables.insert(name.clone(), text.lines().map(str::to_owned).collect());
             if compressed.exists() {
@@ -68,19 +61,12 @@ pub fn pack(folder: &Path) -> Result<String> {
         let format = PrettyFormatter::with_indent(b" ");
         Tables { tables }.serialize(&mut Serializer::with_formatter(&mut json, format))?;
         json.push(b'\n');
-        lesson::files::write(&path, json)?;
+        workspace::write(&path, json)?;
     }
     for file in files.values() {
         fs::remove_file(file)?;
     }
     Ok(format!("packed {} tables in {}", files.len(), folder.display()))
-}
-
-/// The CSV files in a folder, by name.
-fn csv_files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
-    let paths = workspace::entries(folder)?.into_iter();
-    let tables = paths.filter(|path| path.extension().is_some_and(|ending| ending == "csv"));
-    Ok(tables.filter_map(|path| Some((path.file_name()?.to_str()?.to_owned(), path))).collect())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::repository::pattern;
+use crate::pattern;
 
 /// The circles of a crate, each with the paths of its members below `src`.
 #[derive(Default)]

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use regex::Regex;
 
 use crate::failure::Failure;
 
@@ -57,18 +56,10 @@ fn is_manifest(file: &str) -> bool {
     file == "Cargo.toml" || file.ends_with("/Cargo.toml")
 }
 
-/// Reads a tracked file.
 pub fn text(root: &Path, file: &str) -> Result<String> {
     Ok(fs::read_to_string(root.join(file))?)
 }
 
-/// A pattern of these rules.
-pub fn pattern(pattern: &str) -> Regex {
-    #[expect(clippy::unwrap_used, reason = "the tests below try all patterns")]
-    Regex::new(pattern).unwrap()
-}
-
-/// A failure in a tracked file.
 pub fn fault(file: &str, line: Option<usize>, what: impl Into<String>) -> Failure {
-    Failure::new(Path::new(file), line, what)
+    Failure::new(file, line, what)
 }

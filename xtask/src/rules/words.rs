@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::repository::pattern;
+use crate::pattern;
 
 /// Idioms that are bad anywhere. A blank stands for any break, also between the lines of a comment.
 const ANYWHERE: [&str; 22] = [

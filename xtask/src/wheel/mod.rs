@@ -2,10 +2,10 @@
 
 use fs_err as fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use lesson::output::println;
+use xshell::cmd;
 
 use crate::python::{Environment, Requirements};
 use crate::workspace;
@@ -13,7 +13,6 @@ use crate::workspace;
 /// The bytes that a wheel must stay below.
 const LIMIT: u64 = 15_000_000;
 
-/// The packages that build wheels.
 const BUILD: Requirements = Requirements {
     packages: include_str!("requirements.txt"),
     advice: "maturin is installed from the Python package index, which must be reachable",
@@ -33,27 +32,22 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     if out.is_dir() {
         fs::remove_dir_all(&out)?;
     }
-    workspace::run(
-        Command::new(environment.program("maturin"))
-            .args(["build", "--release", "--quiet", "--manifest-path"])
-            .arg(root.join("python/Cargo.toml"))
-            .arg("--interpreter")
-            .arg(environment.program("python"))
-            .arg("--target-dir")
-            .arg(root.join("target/python"))
-            .arg("--out")
-            .arg(&out),
-    )?;
-    let wheel = fs::read_dir(&out)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-        .with_context(|| format!("maturin has left no wheel in {}", out.display()))?;
+    let (maturin, python) = (environment.program("maturin"), environment.program("python"));
+    let shell = workspace::shell(root)?;
+    cmd!(
+        shell,
+        "{maturin} build --release --quiet --manifest-path python/Cargo.toml
+            --interpreter {python} --target-dir target/python --out {out}"
+    )
+    .quiet()
+    .run()?;
+    let wheel = workspace::files(&out, "whl", 1).pop();
+    let wheel = wheel.with_context(|| format!("maturin has left no wheel in {}", out.display()))?;
     let bytes = fs::metadata(&wheel)?.len();
     ensure!(bytes < LIMIT, "the wheel has {bytes} bytes, and may have less than {LIMIT}");
     Ok(wheel)
 }
 
-/// The folder of the environment for the tests.
 fn tests(root: &Path) -> PathBuf {
     root.join("target/wheel-tests")
 }
@@ -74,28 +68,12 @@ pub fn prepare(root: &Path) -> Result<Environment> {
 pub fn check(root: &Path) -> Result<String> {
     let environment = prepare(root)?;
     let wheel = build(root)?;
-    workspace::run(
-        Command::new(environment.program("python"))
-            .args([
-                "-I",
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                "--no-deps",
-            ])
-            .arg("--force-reinstall")
-            .arg(&wheel),
-    )?;
+    let python = environment.program("python");
     // The package's source folder would hide the installed package.
-    workspace::run(
-        Command::new(environment.program("python"))
-            .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
-            .arg("--config-file")
-            .arg(root.join("python/pyproject.toml"))
-            .arg(root.join("python/tests"))
-            .current_dir(root.join("target")),
-    )?;
+    let shell = workspace::shell(&root.join("target"))?;
+    let pip = cmd!(shell, "{python} -I -m pip install --quiet --disable-pip-version-check");
+    pip.args(["--no-deps", "--force-reinstall"]).arg(&wheel).quiet().run()?;
+    let pytest = cmd!(shell, "{python} -m pytest --quiet -p no:cacheprovider --config-file");
+    pytest.args(["../python/pyproject.toml", "../python/tests"]).quiet().run()?;
     Ok(format!("tested {}", wheel.display()))
 }

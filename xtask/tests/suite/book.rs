@@ -214,7 +214,7 @@ fn remote_addresses_fail() {
     }
     let css = "xtask/theme/css/text.css";
     found(|book| book.edit(css, |css| format!("@import url({REMOTE});{css}")), &[&expected]);
-    let font = "p { src: url(../none.woff2) }";
+    let font = "p { src: url('../none.woff2') format(\"woff2\") }";
     found(|book| book.edit(css, |css| css.to_owned() + font), &["`../none.woff2`: there is no"]);
     found(
         |book| {

@@ -3,7 +3,6 @@
 mod book;
 mod browser;
 mod notebook_pages;
-mod notebooks;
 mod record;
 mod results;
 mod serve;

@@ -146,6 +146,7 @@ fn outputs_that_cannot_be_shown_are_found() {
         &["cell begin: its output has only the forms image/png"],
     );
     found(gives(shown("text/html", "<script/>")), &["its HTML holds <script>"]);
+    found(gives(shown("text/html", "<b>")), &["its HTML is not well-formed"]);
     found(gives(shown("image/svg+xml", "<svg")), &["its figure is not well-formed"]);
 }
 

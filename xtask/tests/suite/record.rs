@@ -30,6 +30,8 @@ fn with_crate() -> Fixture {
                 fs::copy(chapter.join("results").join(file), out.join(file)).unwrap();
             }
             fs::write(out.join("cost.csv"), "what run.json has as well").unwrap();
+            fs::create_dir(out.join("inner")).unwrap();
+            fs::write(out.join("inner/a.csv"), "a").unwrap();
             let run = fs::read_to_string(out.join("run.json")).unwrap();
             fs::write(out.join("run.json"), run.replace("\"16\"", "\"17\"")).unwrap();
             exit(fs::read_to_string(chapter.join("code.txt")).unwrap().parse().unwrap());
@@ -56,7 +58,14 @@ fn a_run_replaces_the_results_as_a_whole_or_not_at_all() {
     assert_eq!(recorded_length(&book), "16", "a failed run changes nothing");
 
     book.write("chapters/01-sample/code.txt", "0");
+    fs::create_dir(book.path(&format!("{RESULTS}/h200"))).unwrap();
+    book.write(&format!("{RESULTS}/h200/bits.csv"), "bits");
     record::record(book.root(), "1").unwrap();
+    let read = |file: &str| fs::read_to_string(book.path(RESULTS).join(file)).unwrap();
+    assert_eq!([read("h200/bits.csv"), read("inner/a.csv")], ["bits", "a"]);
+    let folders = fs::read_dir(book.path("chapters/01-sample")).unwrap();
+    let names = folders.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(names.filter(|name| name.starts_with("results")).count(), 1, "a copy is left");
     assert_eq!(recorded_length(&book), "17");
     assert!(!book.path(RESULTS).join("output.txt").exists(), "the run wrote none");
     assert!(!book.path(RESULTS).join("cost.csv").exists(), "run.json has its rows");
@@ -74,14 +83,17 @@ fn differences(change: impl FnOnce(&Fixture)) -> Vec<String> {
     differences.expect("two records").iter().map(ToString::to_string).collect()
 }
 
+/// Replaces `from` by `to` in a file of the results.
+fn replace(book: &Fixture, file: &str, from: &str, to: &str) {
+    book.edit(&format!("{RESULTS}/{file}"), |text| {
+        assert!(text.contains(from), "`{from}` is not in {file}");
+        text.replace(from, to)
+    });
+}
+
 /// The differences after `from` became `to` in the second run's `file`.
 fn after(file: &str, from: &str, to: &str) -> Vec<String> {
-    differences(|fresh| {
-        fresh.edit(&format!("{RESULTS}/{file}"), |text| {
-            assert!(text.contains(from), "`{from}` is not in {file}");
-            text.replace(from, to)
-        });
-    })
+    differences(|fresh| replace(fresh, file, from, to))
 }
 
 #[test]
@@ -121,12 +133,8 @@ fn figures_are_compared_byte_for_byte() {
         ["decay.svg: differs"]
     );
     let timing = differences(|fresh| {
-        fresh.edit(&format!("{RESULTS}/run.json"), |text| {
-            text.replace(
-                r#""title": "Decay", "timing": false"#,
-                r#""title": "Decay", "timing": true"#,
-            )
-        });
+        let timing = |is: bool| format!(r#""title": "Decay", "timing": {is}"#);
+        replace(fresh, "run.json", &timing(false), &timing(true));
         fs::write(fresh.path(RESULTS).join("decay.svg"), "other").unwrap();
     });
     assert_eq!(timing, ["decay.svg: differs"], "the recorded run decides what is a timing");
@@ -134,24 +142,13 @@ fn figures_are_compared_byte_for_byte() {
 
 #[test]
 fn tables_are_compared_number_by_number() {
-    let as_exact = |fixture: &Fixture| {
-        fixture.edit(&format!("{RESULTS}/run.json"), |text| {
-            text.replace(
-                "\"file\": \"cost.csv\",\n    \"timing\": true",
-                "\"file\": \"cost.csv\",\n    \"timing\": false",
-            )
-        });
-    };
     let (recorded, fresh) = (Fixture::new(), Fixture::new());
-    as_exact(&recorded);
-    as_exact(&fresh);
+    let timing = |is: bool| format!("\"file\": \"cost.csv\",\n    \"timing\": {is}");
+    for book in [&recorded, &fresh] {
+        replace(book, "run.json", &timing(true), &timing(false));
+    }
     let compared = || compare(&recorded.path(RESULTS), &fresh.path(RESULTS)).unwrap();
-    let replace = |from: &str, to: &str| {
-        fresh.edit(&format!("{RESULTS}/run.json"), |text| {
-            assert!(text.contains(from), "`{from}` is not in run.json");
-            text.replace(from, to)
-        });
-    };
+    let replace = |from: &str, to: &str| replace(&fresh, "run.json", from, to);
     replace("801.25", "801.2500001");
     assert!(compared().is_empty());
     replace("801.2500001", "801.3");

@@ -7,6 +7,7 @@ use walkdir::WalkDir;
 
 use crate::support::Fixture;
 use xtask::record::pack::LONG;
+use xtask::workspace;
 
 /// The tables with the machine, the driver and the clocks of a measurement.
 const ORIGIN: [&str; 2] = ["origin.csv", "clocks.csv"];
@@ -20,19 +21,12 @@ fn faults(root: &Path) -> Vec<String> {
     let mut faults = Vec::new();
     let everywhere = ["README.md", "chapters", "crates", "notebooks", "src"];
     let everywhere = everywhere.map(|place| texts(&root.join(place), &ENDINGS)).concat();
-    for chapter in fs::read_dir(root.join("chapters")).unwrap().map(|entry| entry.unwrap().path()) {
-        let results = chapter.join("results");
-        if !results.is_dir() {
-            continue;
-        }
+    let chapters = root.join("chapters");
+    for chapter in workspace::entries(&chapters).unwrap() {
         // A story names the figures that it draws, but only a page shows them.
         let (own, pages) = (texts(&chapter, &ENDINGS), texts(&chapter, &ENDINGS[..1]));
-        let in_chapters = chapter.strip_prefix(root.join("chapters")).unwrap();
-        for entry in WalkDir::new(&results).sort_by_file_name() {
-            let entry = entry.unwrap();
-            if !entry.file_type().is_file() {
-                continue;
-            }
+        let entries = WalkDir::new(chapter.join("results")).sort_by_file_name().into_iter();
+        for entry in entries.flatten().filter(|entry| entry.file_type().is_file()) {
             let path = entry.path();
             let shown = path.strip_prefix(root).unwrap().display();
             let name = entry.file_name().to_str().unwrap();
@@ -40,8 +34,8 @@ fn faults(root: &Path) -> Vec<String> {
             if !is_drawn_or_packed && entry.metadata().unwrap().len() > LONG as u64 {
                 faults.push(format!("{shown} is long, and not compressed"));
             }
-            let from_elsewhere = in_chapters.join(path.strip_prefix(&chapter).unwrap());
-            let from_elsewhere = from_elsewhere.to_str().unwrap().replace('\\', "/");
+            let from_elsewhere = path.strip_prefix(&chapters).unwrap().to_str().unwrap();
+            let from_elsewhere = from_elsewhere.replace('\\', "/");
             match name {
                 "run.json" | "output.txt" => {}
                 "tables.json" => {

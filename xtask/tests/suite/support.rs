@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use walkdir::WalkDir;
-use xtask::lab::Lab;
+use xtask::book::{self, Book};
+use xtask::workspace;
 
 /// A workspace in a temporary folder.
 pub struct Fixture {
@@ -40,17 +40,14 @@ impl Fixture {
         Self { folder }
     }
 
-    /// The root of the workspace.
     pub fn root(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The file at `path` in the workspace.
     pub fn path(&self, path: &str) -> PathBuf {
         self.root().join(path)
     }
 
-    /// Replaces the file at `path` by `text`.
     pub fn write(&self, path: &str, text: &str) {
         fs::write(self.path(path), text).expect("a file to write");
     }
@@ -60,7 +57,6 @@ impl Fixture {
         self.edit("chapters/01-sample/README.md", |page| format!("{page}\n{text}\n"));
     }
 
-    /// Changes the file at `path`.
     pub fn edit(&self, path: &str, change: impl FnOnce(&str) -> String) {
         let text = fs::read_to_string(self.path(path)).expect("a file to read");
         self.write(path, &change(&text));
@@ -68,10 +64,7 @@ impl Fixture {
 
     /// The failures that the book's check finds.
     pub fn failures(&self) -> String {
-        match xtask::book::check(self.root()) {
-            Ok(_) => String::new(),
-            Err(error) => format!("{error:#}"),
-        }
+        failures(book::check(self.root()))
     }
 
     /// Builds the book, and fails if anything in it fails.
@@ -81,11 +74,16 @@ impl Fixture {
 
     /// The failures without the checks of the built book.
     pub fn build_failures(&self) -> String {
-        match xtask::book::build(self.root()) {
-            Ok(_) => String::new(),
-            Err(error) => format!("{error:#}"),
-        }
+        failures(book::build(self.root()))
     }
+}
+
+fn failures(book: anyhow::Result<Book>) -> String {
+    book.err().map_or(String::new(), |error| format!("{error:#}"))
+}
+
+fn copy(from: &Path, to: &Path) {
+    workspace::copy(from, to).expect("files to copy");
 }
 
 /// The fixture book with `fault` planted fails with a message that contains all of `expected`.
@@ -97,27 +95,4 @@ pub fn found(fault: impl FnOnce(&Fixture), expected: &[&str]) {
     for part in expected {
         assert!(failures.contains(part), "`{part}` is not in:\n{failures}");
     }
-}
-
-fn copy(from: &Path, to: &Path) {
-    for entry in WalkDir::new(from) {
-        let entry = entry.expect("a readable folder");
-        let target = match entry.path().strip_prefix(from) {
-            Ok(inner) if inner.as_os_str().is_empty() => to.to_owned(),
-            Ok(inner) => to.join(inner),
-            Err(_) => unreachable!("the walk stays inside its folder"),
-        };
-        if entry.file_type().is_dir() {
-            fs::create_dir_all(&target).expect("a folder to make");
-        } else {
-            fs::create_dir_all(target.parent().expect("a parent")).expect("a folder to make");
-            fs::copy(entry.path(), &target).expect("a file to copy");
-        }
-    }
-}
-
-/// The lab, for tests that need it.
-pub fn lab() -> Lab {
-    let lab = Lab::found(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-    lab.expect("there is no lab: `cargo lab --prepare` makes one")
 }

@@ -10,7 +10,7 @@ use crate::book::markdown::{self, Located};
 use crate::book::page::{Draft, Page, number};
 use crate::book::{asides, code, formulas, links};
 use crate::failure::Failure;
-use crate::notebooks::format::{Cell, Notebook};
+use crate::notebooks::format::{Cell, Kind, Notebook};
 use crate::notebooks::language::Language;
 
 /// Returns the page of `notebook` and its failures. `page` has the notebook's path, and `chapter`
@@ -19,11 +19,11 @@ pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Fa
     let mut parts = Vec::new();
     let mut failures = Vec::new();
     for (at, cell) in notebook.cells.iter().enumerate() {
-        let (part, wrong) = match cell.cell_type.as_str() {
-            "markdown" => text(page, cell, (at == 0).then_some(chapter)),
-            "code" => code(page, cell, notebook.language()),
+        let (part, wrong) = match cell.kind {
+            Kind::Markdown => text(page, cell, (at == 0).then_some(chapter)),
+            Kind::Code { .. } => code(page, cell, notebook.language()),
             // Raw cells are of no use to a reader.
-            _ => continue,
+            Kind::Raw => continue,
         };
         parts.push(part);
         failures.extend(wrong);
@@ -33,11 +33,10 @@ pub fn page(page: &Page, chapter: &Path, notebook: &Notebook) -> (String, Vec<Fa
 
 /// True if the paragraph below the notebook's title links to `chapter`.
 pub fn links_back(page: &Page, chapter: &Path, notebook: &Notebook) -> bool {
-    let Some(first) = notebook.cells.first().filter(|cell| cell.cell_type == "markdown") else {
-        return false;
-    };
-    let events = markdown::events(&first.source.0);
-    introduction(page, &events, chapter).is_some()
+    notebook.cells.first().is_some_and(|first| {
+        let events = markdown::events(&first.source.0);
+        first.kind == Kind::Markdown && introduction(page, &events, chapter).is_some()
+    })
 }
 
 /// The range of the notebook's first paragraph, if it links to `chapter`. It explains the notebook
@@ -70,9 +69,8 @@ fn text(page: &Page, cell: &Cell, chapter: Option<&Path>) -> (String, Vec<Failur
     (text, failures.into_iter().map(|failure| in_cell(cell, failure)).collect())
 }
 
-/// The first paragraph of the page.
 fn about(page: &Page, chapter: &Path) -> String {
-    let address = page.addresses.of(chapter).map(|built| page.address(built)).unwrap_or_default();
+    let address = page.addresses.get(chapter).map(|built| page.address(built)).unwrap_or_default();
     let number = chapter.strip_prefix(page.chapters).ok().and_then(number);
     // Other pages are named by their subject, such as `puzzles.md`.
     let subject = chapter.file_stem().unwrap_or_default().to_string_lossy();
@@ -91,7 +89,7 @@ fn code(page: &Page, cell: &Cell, language: Language) -> (String, Vec<Failure>) 
         Ok(outputs) => (outputs, Vec::new()),
         Err(what) => {
             let file = page.path_from_root(&page.file());
-            let failure = Failure::new(Path::new(&file), None, what);
+            let failure = Failure::new(&file, None, what);
             (String::new(), vec![in_cell(cell, failure)])
         }
     };

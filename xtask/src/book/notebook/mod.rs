@@ -18,12 +18,9 @@ use super::{links, markdown};
 use crate::failure::Failure;
 use crate::notebooks::{self, format::Notebook};
 
-/// The folder of the notebooks.
 const FOLDER: &str = "notebooks";
 
-/// The notebook of a chapter.
 pub struct Source {
-    /// Its file.
     file: PathBuf,
     /// The chapter's page, relative to the folder of the pages.
     pub chapter: PathBuf,
@@ -32,9 +29,9 @@ pub struct Source {
 /// Finds the notebooks whose chapter is among the pages, and adds them to the pages.
 pub fn of_chapters(root: &Path, chapters: &Path, pages: &mut Addresses) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
-    for file in files(root)? {
+    for file in notebooks::files(&root.join(FOLDER)) {
         let chapter = chapter_of(&file);
-        if pages.of(&chapters.join(&chapter)).is_some() {
+        if pages.contains_key(&chapters.join(&chapter)) {
             let source = Source { file, chapter };
             pages.insert(source.file.clone(), addresses::built(&source.path()));
             sources.push(source);
@@ -51,15 +48,6 @@ fn chapter_of(file: &Path) -> PathBuf {
     if number(&chapter).is_some() { chapter } else { Path::new(name).with_extension("md") }
 }
 
-/// All notebooks in their order. A book without their folder has none.
-fn files(root: &Path) -> Result<Vec<PathBuf>> {
-    let folder = root.join(FOLDER);
-    if !folder.is_dir() {
-        return Ok(Vec::new());
-    }
-    notebooks::files(&folder)
-}
-
 /// Reads the notebook in `file`; the error has no path.
 fn read(file: &Path) -> Result<Notebook, String> {
     let text = fs::read_to_string(file).map_err(|error| error.to_string())?;
@@ -72,9 +60,9 @@ pub fn check(root: &Path, chapters: &Path, addresses: &Addresses) -> Result<Vec<
     let mut failures = Vec::new();
     let in_folder = Path::new("..").join(FOLDER).join("any.ipynb");
     let page = |path| Page { root, chapters, path, addresses, source: "" };
-    for file in files(root)? {
+    for file in notebooks::files(&root.join(FOLDER)) {
         let chapter = chapters.join(chapter_of(&file));
-        let fault = if addresses.of(&chapter).is_none() {
+        let fault = if !addresses.contains_key(&chapter) {
             let chapter = page(Path::new("")).path_from_root(&chapter);
             Some(format!("the book has no page {chapter}, of which this would be the notebook"))
         } else {
@@ -82,7 +70,7 @@ pub fn check(root: &Path, chapters: &Path, addresses: &Addresses) -> Result<Vec<
         };
         failures.extend(fault.map(|what| failure(root, &file, what)));
     }
-    for file in addresses.files() {
+    for file in addresses.keys() {
         let Ok(path) = file.strip_prefix(chapters) else { continue };
         // "Start here" has no notebook.
         if path.ends_with("README.md") && number(path).is_some_and(|number| number > 0) {
@@ -143,7 +131,7 @@ impl Source {
             Ok(notebook) => cells::page(&page, &chapter.file(), &notebook),
             Err(what) => {
                 let file = page.path_from_root(&self.file);
-                (String::new(), vec![Failure::new(Path::new(&file), None, what)])
+                (String::new(), vec![Failure::new(&file, None, what)])
             }
         }
     }

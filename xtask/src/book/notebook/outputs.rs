@@ -5,15 +5,13 @@
 //! anything else is refused: a sanitizer such as ammonia would drop it without a word, while the
 //! author of the notebook should hear of it.
 
-use std::collections::BTreeMap;
-
 use roxmltree::{Document, Node};
 
 use crate::book::svg::{self, escape};
-use crate::notebooks::format::{Cell, Displayed, Form, Output};
+use crate::notebooks::format::{Cell, Data, Output, form};
 
-/// Elements that stay as they are.
-const KEPT: [&str; 19] = [
+/// The elements that the page may have.
+const ALLOWED: [&str; 19] = [
     "b", "br", "code", "div", "em", "i", "li", "ol", "p", "small", "span", "strong", "sub", "sup",
     "tbody", "thead", "tr", "td", "th",
 ];
@@ -26,7 +24,7 @@ const SHORT: usize = 36;
 /// An output that is an error, or has no form that the book shows, is refused.
 pub fn of_cell(cell: &Cell) -> Result<String, String> {
     let mut shown = String::new();
-    for (at, output) in cell.outputs.iter().flatten().enumerate() {
+    for (at, output) in cell.outputs().iter().enumerate() {
         // No other figure of the page has these ids.
         let id = format!("output-{}-{at}", cell.id);
         shown += &match output {
@@ -35,7 +33,9 @@ pub fn of_cell(cell: &Cell) -> Result<String, String> {
             Output::Error { ename, evalue, .. } => {
                 return Err(format!("it failed: {ename}: {evalue}"));
             }
-            Output::ExecuteResult(shown) | Output::DisplayData(shown) => displayed(shown, &id)?,
+            Output::ExecuteResult { data, .. } | Output::DisplayData { data, .. } => {
+                displayed(data, &id)?
+            }
         };
     }
     Ok(match shown.as_str() {
@@ -45,28 +45,19 @@ pub fn of_cell(cell: &Cell) -> Result<String, String> {
 }
 
 /// A value in its richest form.
-fn displayed(shown: &Displayed, id: &str) -> Result<String, String> {
-    let form = |name: &str| match shown.data.get(name) {
-        Some(Form::Text(text)) => Some(text.0.as_str()),
-        _ => None,
-    };
-    if let Some(drawing) = form("image/svg+xml") {
-        return figure(drawing, id).map_err(|what| format!("its figure {what}"));
-    }
-    if let Some(text) = form("text/html") {
-        return html(text, id).map_err(|what| format!("its HTML {what}"));
-    }
-    match form("text/plain") {
-        Some(text) => Ok(printed(text)),
-        None => Err(format!("its output has only the forms {}", names(&shown.data))),
+fn displayed(data: &Data, id: &str) -> Result<String, String> {
+    if let Some(drawing) = form(data, "image/svg+xml") {
+        figure(drawing, id).map_err(|what| format!("its figure {what}"))
+    } else if let Some(text) = form(data, "text/html") {
+        html(text, id).map_err(|what| format!("its HTML {what}"))
+    } else if let Some(text) = form(data, "text/plain") {
+        Ok(printed(text))
+    } else {
+        let forms = data.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        Err(format!("its output has only the forms {forms}"))
     }
 }
 
-fn names(data: &BTreeMap<String, Form>) -> String {
-    data.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
-}
-
-/// Printed text.
 fn printed(text: &str) -> String {
     let text = escape(text.trim_matches('\n')).replace('\n', "&#10;");
     if text.is_empty() { text } else { format!("<pre><samp>{text}</samp></pre>") }
@@ -112,20 +103,17 @@ impl Writer<'_> {
             return Ok(());
         }
         match node.tag_name().name() {
-            "svg" => self.drawing(node),
-            "pre" => {
-                self.output += &printed(&text_of(node));
-                Ok(())
-            }
+            "svg" => self.drawing(node)?,
+            "pre" => self.output += &printed(&text_of(node)),
             "table" => {
                 self.output += r#"<div class="table-wrapper"><table>"#;
                 self.children(node)?;
                 self.output += "</table></div>";
-                Ok(())
             }
-            name if KEPT.contains(&name) => self.element(node, name),
-            name => Err(format!("holds <{name}>, which the book does not show")),
+            name if ALLOWED.contains(&name) => self.element(node, name)?,
+            name => return Err(format!("holds <{name}>, which the book does not show")),
         }
+        Ok(())
     }
 
     fn children(&mut self, node: Node) -> Result<(), String> {
@@ -155,9 +143,8 @@ impl Writer<'_> {
     fn drawing(&mut self, node: Node) -> Result<(), String> {
         let prefix = format!("{}-{}", self.prefix, self.drawings);
         self.drawings += 1;
-        self.output += r#"<div class="drawing">"#;
-        self.output += &svg::draw(node, &prefix, "the values as a line")?;
-        self.output += "</div>";
+        let drawing = svg::draw(node, &prefix, "the values as a line")?;
+        self.output += &format!(r#"<div class="drawing">{drawing}</div>"#);
         Ok(())
     }
 }
@@ -191,72 +178,42 @@ fn text_of(node: Node) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::notebooks::format::Text;
+    use crate::notebooks::format::Kind;
 
-    fn cell(outputs: Vec<Output>) -> Cell {
-        Cell { outputs: Some(outputs), ..Cell::code("a", "1") }
-    }
-
-    fn value(forms: &[(&str, &str)]) -> Output {
-        let form = |(name, text): &(&str, &str)| {
-            ((*name).to_owned(), Form::Text(Text((*text).to_owned())))
-        };
-        let data = forms.iter().map(form).collect();
-        Output::ExecuteResult(Displayed {
-            data,
-            execution_count: None,
-            metadata: BTreeMap::default(),
-        })
-    }
-
-    fn stream(name: &str, text: &str) -> Output {
-        Output::Stream { name: name.to_owned(), text: Text(text.to_owned()) }
+    fn shown(output: Value) -> String {
+        let outputs = vec![serde_json::from_value(output).unwrap()];
+        let kind = Kind::Code { execution_count: None, outputs };
+        of_cell(&Cell { kind, ..Cell::code("a", "1") }).unwrap()
     }
 
     #[test]
     fn text_keeps_its_lines_in_one_line_of_html() {
-        let html = of_cell(&cell(vec![stream("stdout", "1 < 2\n\n  3\n"), stream("stdout", "")]));
-        let html = html.unwrap();
+        let printed =
+            |text: &str| shown(json!({"output_type": "stream", "name": "stdout", "text": text}));
+        let html = printed("1 < 2\n\n  3\n");
         assert!(html.contains("<pre><samp>1 &lt; 2&#10;&#10;  3</samp></pre></div>"), "{html}");
-        assert_eq!(super::of_cell(&cell(vec![stream("stdout", "\n")])).unwrap(), "");
+        assert_eq!(printed("\n"), "");
     }
 
     #[test]
     fn the_richest_form_is_shown() {
+        let mut data = json!({"text/plain": "plain"});
+        let value = |data: &Value| {
+            shown(json!({"output_type": "display_data", "metadata": {}, "data": data}))
+        };
+        assert!(value(&data).contains("<samp>plain</samp>"));
+        data["text/html"] = json!("<b>html</b>");
+        assert!(value(&data).contains("<b>html</b>") && !value(&data).contains("plain"));
         let drawing = r#"<svg width="10" height="5"><text>A</text><rect id="r"/></svg>"#;
-        let forms =
-            [("text/plain", "plain"), ("text/html", "<b>html</b>"), ("image/svg+xml", drawing)];
-        let shown = |forms| of_cell(&cell(vec![value(forms)])).unwrap();
-        assert!(shown(&forms[..1]).contains("<samp>plain</samp>"));
-        assert!(
-            shown(&forms[..2]).contains("<b>html</b>") && !shown(&forms[..2]).contains("plain")
-        );
-        let figure = shown(&forms);
+        data["image/svg+xml"] = json!(drawing);
+        let figure = value(&data);
         assert!(figure.contains(
             r#"<figure id="output-a-0"><div class="drawing"><svg role="img" aria-label="A""#
         ));
         assert!(figure.contains(r#"id="output-a-0-r""#) && !figure.contains("html"), "{figure}");
-    }
-
-    #[test]
-    fn outputs_without_a_known_form_are_errors() {
-        let wrong = |output| of_cell(&cell(vec![output])).unwrap_err();
-        assert_eq!(wrong(stream("stderr", "warning")), "it wrote to stderr");
-        let error = Output::Error {
-            ename: "Error".to_owned(),
-            evalue: "no such name".to_owned(),
-            traceback: Vec::new(),
-        };
-        assert_eq!(wrong(error), "it failed: Error: no such name");
-        assert_eq!(
-            wrong(value(&[("image/png", "AAAA")])),
-            "its output has only the forms image/png"
-        );
-        assert!(
-            wrong(value(&[("image/svg+xml", "<svg")])).contains("its figure is not well-formed")
-        );
-        assert!(wrong(value(&[("text/html", "<b>")])).contains("its HTML is not well-formed"));
     }
 
     #[test]

@@ -80,10 +80,6 @@ type Refresh = dyn FnMut() -> Option<Files> + Send;
 /// When a page is requested and a source is newer than the last build, the book is built first: to
 /// see a change, reload the page. If a build fails, the terminal shows the error and the server
 /// goes on with the old pages.
-///
-/// # Errors
-///
-/// If the port cannot be used, or if the first build leaves no pages.
 pub fn serve(root: &Path, port: u16, open: bool) -> Result<()> {
     let output = root.join("target/book");
     let mut built = rebuild(root);
@@ -104,7 +100,7 @@ pub fn serve(root: &Path, port: u16, open: bool) -> Result<()> {
         built = rebuild(&root);
         read(&output).map_err(|error| eprintln!("error: {error:#}")).ok()
     };
-    run(listener, Site::new(port, files, refresh), Limits::default())
+    run(listener, Site::new(port, files, refresh), LIMITS)
 }
 
 /// Listens at this machine's own address, which no other machine reaches.
@@ -117,7 +113,7 @@ fn listen(port: u16) -> Result<net::TcpListener> {
 fn rebuild(root: &Path) -> SystemTime {
     let start = SystemTime::now();
     match super::build(root) {
-        Ok(book) => println!("built {} pages", book.pages.count()),
+        Ok(book) => println!("built {} pages", book.pages.len()),
         Err(error) => eprintln!("error: {error:#}"),
     }
     start
@@ -299,12 +295,8 @@ struct Limits {
     answering: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        let (asking, answering) = (Duration::from_secs(10), Duration::from_secs(30));
-        Self { connections: 64, asking, answering }
-    }
-}
+const LIMITS: Limits =
+    Limits { connections: 64, asking: Duration::from_secs(10), answering: Duration::from_secs(30) };
 
 /// Answers the requests at `listener` for as long as the program runs.
 fn run(listener: net::TcpListener, site: Site, limits: Limits) -> Result<()> {

@@ -1,6 +1,7 @@
 //! A notebook in JupyterLab, in a real browser and with the real kernel.
 
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -13,7 +14,6 @@ use xtask::lab::{self, Lab};
 
 use super::browser;
 use super::chrome::Chrome;
-use crate::support;
 
 const NOTEBOOK: &str = "notebooks/01-sequential-loop.ipynb";
 const TOKEN: &str = "only-for-this-test";
@@ -92,10 +92,7 @@ fn wait_for(chrome: &mut Chrome, expression: &str, patience: Duration) -> Result
 
 /// Opens the notebook, runs all of its cells, and returns what the page shows.
 fn run_all(chrome: &mut Chrome, server: &Server) -> Result<Value> {
-    chrome.call(
-        "Emulation.setDeviceMetricsOverride",
-        json!({"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": false}),
-    )?;
+    chrome.set_screen("light", 1280)?;
     chrome.open(&server.url(NOTEBOOK))?;
     chrome.evaluate(include_str!("lab.js"))?;
     wait_for(chrome, "lab.isReady()", START)?;
@@ -110,7 +107,9 @@ fn run_all(chrome: &mut Chrome, server: &Server) -> Result<Value> {
 #[test]
 #[ignore = "needs the lab (cargo lab --prepare) and a browser"]
 fn a_notebook_runs_in_jupyterlab() {
-    let (lab, mut chrome) = (support::lab(), browser());
+    let lab = Lab::found(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    let lab = lab.expect("there is no lab: `cargo lab --prepare` makes one");
+    let mut chrome = browser();
     let path = lab.root().join(NOTEBOOK);
     let before = fs::read_to_string(&path).expect("the notebook is there");
     let server = Server::start(&lab).expect("JupyterLab starts");

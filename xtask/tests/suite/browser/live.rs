@@ -28,14 +28,8 @@ fn open(chrome: &mut Chrome, page: &Path, fragment: &str) {
     // The browser does not load a page again if only its fragment differs.
     chrome.open("about:blank").unwrap();
     chrome.open(&format!("{}{fragment}", look::address(page))).unwrap();
-    let shown = chrome.evaluate(
-        "(async () => {
-            const ready = () => document.querySelector('.live[data-ready] .stepper');
-            for (let i = 0; i < 500 && !ready(); i++) await new Promise((go) => setTimeout(go, 10));
-            return Boolean(ready());
-        })()",
-    );
-    assert_eq!(shown.unwrap(), json!(true));
+    chrome.evaluate(include_str!("live.js")).unwrap();
+    assert!(chrome.get::<bool>("live.ready()"));
 }
 
 fn ask(chrome: &mut Chrome, request: &Value) -> Value {
@@ -100,44 +94,30 @@ fn a_reader_goes_forward_and_backward() {
         &output.join(PAGE),
         "#live=tile&len=200&rows=2&reverse=1&step=123&inputs=1,2",
     );
-    let step = "Number(document.querySelector('.stepper [type=range]').value)";
-    let at = |chrome: &mut Chrome, go: &str| {
-        let settled = "do await new Promise((go) => setTimeout(go, 20)); while (document.querySelector('[aria-busy]'))";
-        let value =
-            chrome.evaluate(&format!("(async () => {{ {go}; {settled}; return {step}; }})()"));
-        value.unwrap().as_u64().unwrap()
+    let at = |chrome: &mut Chrome, keys: &[&str]| -> u64 {
+        chrome.get(&format!("live.go({})", json!(keys)))
     };
-    let key = |key: &str| {
-        format!(
-            "document.querySelector('.stepper .ways').dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
-        )
-    };
-    assert_eq!(at(&mut chrome, ""), 123);
-    let sizes = chrome.evaluate("['len', 'rows', 'reverse', 'inputs'].map((name) => document.querySelector('.stepper form').elements[name].value).join()");
-    assert_eq!(sizes.unwrap(), json!("200,2,1,1,2"));
-    assert_eq!(at(&mut chrome, &key("i")), 124);
-    assert_eq!(at(&mut chrome, &key("I")), 123);
-    let line = at(&mut chrome, &key("ArrowRight"));
+    assert_eq!(at(&mut chrome, &[]), 123);
+    let sizes: String = chrome.get("live.fields(['len', 'rows', 'reverse', 'inputs'])");
+    assert_eq!(sizes, "200,2,1,1,2");
+    assert_eq!(at(&mut chrome, &["i"]), 124);
+    assert_eq!(at(&mut chrome, &["I"]), 123);
+    let line = at(&mut chrome, &["ArrowRight"]);
     assert!(line > 123);
-    assert!(at(&mut chrome, &key("ArrowLeft")) <= 123);
-    let barrier = at(&mut chrome, &key("b"));
+    assert!(at(&mut chrome, &["ArrowLeft"]) <= 123);
+    let barrier = at(&mut chrome, &["b"]);
     assert!(barrier > line);
-    assert!(at(&mut chrome, &key("B")) < barrier);
-    let end = at(&mut chrome, &key("End"));
+    assert!(at(&mut chrome, &["B"]) < barrier);
+    let end = at(&mut chrome, &["End"]);
     assert!(end > barrier);
-    let says = chrome.evaluate("document.querySelector('.stepper .says').textContent").unwrap();
-    assert!(says.as_str().unwrap().starts_with("All "), "{says}");
-    assert_eq!(
-        at(
-            &mut chrome,
-            "document.querySelector('.stepper [title^=\"Back by an instruction\"]').click()"
-        ),
-        end - 1
-    );
-    let link = chrome.evaluate("document.querySelector('.stepper .link').hash").unwrap();
+    let says: String = chrome.get("live.says()");
+    assert!(says.starts_with("All "), "{says}");
+    let clicked = "live.go([], '.stepper [title^=\"Back by an instruction\"]')";
+    assert_eq!(chrome.get::<u64>(clicked), end - 1);
     let expected = format!("#live=tile&len=200&reverse=1&rows=2&inputs=1%2C2&step={}", end - 1);
+    let link = chrome.evaluate("document.querySelector('.stepper .link').hash").unwrap();
     assert_eq!(link, json!(expected));
-    at(&mut chrome, "await new Promise((go) => setTimeout(go, 400))");
+    chrome.evaluate("new Promise((go) => setTimeout(go, 400))").unwrap();
     assert_eq!(chrome.evaluate("location.hash").unwrap(), json!(expected));
     look::assert_quiet(&chrome);
 }
@@ -152,8 +132,7 @@ fn times_of_the_first_step_and_of_steps_back() {
     let mut first = Vec::new();
     for _ in 0..11 {
         open(&mut chrome, &output.join(PAGE), &format!("#live={SCENE}"));
-        let shown = "performance.getEntriesByName('live')[0].startTime";
-        first.push(chrome.evaluate(shown).unwrap().as_f64().unwrap());
+        first.push(chrome.get::<f64>("performance.getEntriesByName('live')[0].startTime"));
     }
     first.sort_by(f64::total_cmp);
     // 4 warps and 4096 elements: back from the end, by one instruction at a time and anywhere.
@@ -162,24 +141,7 @@ fn times_of_the_first_step_and_of_steps_back() {
     let sizes = json!({"len": 4096, "rows": 1});
     let opened = ask(&mut chrome, &json!({"do": "open", "id": 9, "scene": full, "sizes": sizes}));
     let length = opened["length"].as_u64().unwrap();
-    let back = chrome.evaluate(&format!(
-        "(async () => {{
-            const times = [];
-            const go = async (request) => {{
-                const start = performance.now();
-                await linrecLive.ask({{do: 'go', id: 9, ...request}});
-                times.push(performance.now() - start);
-            }};
-            await go({{by: 'step', to: {length}}});
-            times.pop();
-            for (let i = 0; i < 200; i++) await go({{by: 'instruction', back: true}});
-            for (let i = 0; i < 100; i++) await go({{by: 'line', back: true}});
-            for (let to = {length}; to > 0; to -= {length} >> 6) await go({{by: 'step', to}});
-            times.sort((a, b) => a - b);
-            return [times[times.length >> 1], times.at(-1)];
-        }})()"
-    ));
-    let [back, worst]: [f64; 2] = serde_json::from_value(back.unwrap()).unwrap();
+    let [back, worst]: [f64; 2] = chrome.get(&format!("live.back({length})"));
     let (least, median) = (first[0], first[first.len() / 2]);
     eprintln!(
         "first step shown after {median:.0} ms, at best {least:.0}; back by a step in {back:.1} ms, at most {worst:.1}"
@@ -188,16 +150,9 @@ fn times_of_the_first_step_and_of_steps_back() {
     // A whole launch, alternately in the page and in native code.
     let sizes = json!({"len": 4096, "rows": 4});
     let request = json!({"do": "open", "id": 9, "scene": full, "sizes": sizes});
-    let timed = format!(
-        "(async () => {{
-            const start = performance.now();
-            await linrecLive.ask({request});
-            return performance.now() - start;
-        }})()"
-    );
     let (mut page, mut native) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..9 {
-        page = page.min(chrome.evaluate(&timed).unwrap().as_f64().unwrap());
+        page = page.min(chrome.get(&format!("live.timed({request})")));
         let (start, mut live) = (Instant::now(), Live::default());
         live.answer(&request.to_string());
         native = native.min(start.elapsed().as_secs_f64() * 1e3);
@@ -212,30 +167,12 @@ fn a_widget_follows_its_controls() {
     let (_book, output) = built();
     let mut chrome = browser();
     chrome.open(&look::address(&output.join("01-sequential-loop/index.html"))).unwrap();
-    let seen = chrome.evaluate(
-        "(async () => {
-            const wait = () => new Promise((go) => setTimeout(go, 20));
-            const place = document.querySelector('[data-widget=memory]');
-            place.scrollIntoView();
-            for (let i = 0; i < 500 && !('ready' in place.dataset); i++) await wait();
-            const shown = () => [place.querySelector('.says').textContent, place.querySelector('.live-drawing').innerHTML];
-            const [first] = shown();
-            const slider = place.querySelector('input[name=coefficient]');
-            slider.value = 0.5;
-            slider.dispatchEvent(new Event('input', { bubbles: true }));
-            for (let i = 0; i < 500 && shown()[0] === first; i++) await wait();
-            return [first, ...shown()];
-        })()",
-    );
-    let seen: [String; 3] = serde_json::from_value(seen.unwrap()).unwrap();
-    assert_eq!(
-        seen[0],
-        "Of an input half of it is left after 7 steps. (The dashed curve is the inputs.)"
-    );
-    assert_eq!(
-        seen[1],
-        "Of an input half of it is left after 1 step, or less. (The dashed curve is the inputs.)"
-    );
+    chrome.evaluate(include_str!("live.js")).unwrap();
+    let seen: [String; 3] = chrome.get("live.widget('memory', 'coefficient', 0.5)");
+    for (seen, steps) in seen.iter().zip(["7 steps", "1 step, or less"]) {
+        let left = format!("Of an input half of it is left after {steps}.");
+        assert_eq!(*seen, format!("{left} (The dashed curve is the inputs.)"));
+    }
     assert!(seen[2].starts_with("<svg"), "{}", seen[2]);
     look::assert_quiet(&chrome);
 }
@@ -253,20 +190,7 @@ fn a_mistake_is_reported_in_the_page() {
     open(&mut chrome, &page, "#live=block-scan&kernel=missing+barrier+after+publishing");
     // Everything above it is loaded, and does not move it later.
     chrome.evaluate(include_str!("look.js")).unwrap();
-    let seen = chrome.evaluate(
-        "(async () => {
-            const stepper = document.querySelector('[data-scene=block-scan] .stepper');
-            const says = stepper.querySelector('.says');
-            const end = new KeyboardEvent('keydown', { key: 'End', bubbles: true });
-            stepper.querySelector('.ways').dispatchEvent(end);
-            const wait = () => new Promise((go) => setTimeout(go, 20));
-            for (let i = 0; i < 500 && !says.matches('.wrong'); i++) await wait();
-            const [top, bottom] = ['.title', 'section'].map((part) => stepper.querySelector(part).getBoundingClientRect());
-            const clip = { x: top.x - 12, y: top.y + scrollY - 12, width: top.width + 24, height: bottom.y - top.y, scale: 1 };
-            return [says.textContent, clip];
-        })()",
-    );
-    let (says, clip): (String, Value) = serde_json::from_value(seen.unwrap()).unwrap();
+    let (says, clip): (String, Value) = chrome.get("live.mistake('block-scan')");
     assert!(says.contains("which lane 31 of warp 0 writes at"), "{says}");
     assert!(says.ends_with("no barrier lies between the two"), "{says}");
     if let Some(folder) = env::var_os("LINREC_SCREENSHOTS") {
@@ -294,28 +218,15 @@ fn pictures_can_be_taken_of_all() {
     let mut chrome = browser();
     let mut taken = 0;
     for (scheme, width) in [("light", 1280), ("dark", 360)] {
-        chrome
-            .call(
-                "Emulation.setDeviceMetricsOverride",
-                json!({"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600}),
-            )
-            .unwrap();
-        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-        chrome.call("Emulation.setEmulatedMedia", json!({"features": features})).unwrap();
+        chrome.set_screen(scheme, width).unwrap();
         for page in super::pages(&output) {
             if !fs::read_to_string(&page).unwrap().contains("class=\"live\"") {
                 continue;
             }
             chrome.open(&look::address(&page)).unwrap();
             chrome.evaluate(include_str!("look.js")).unwrap();
-            let places = chrome.evaluate(
-                "[...document.querySelectorAll('.stepper')].map((stepper) => {
-                    const box = stepper.getBoundingClientRect();
-                    const { scene, widget, puzzle } = stepper.parentElement.dataset;
-                    return [scene ?? widget ?? puzzle ?? 'yours', { x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height, scale: 1 }];
-                })",
-            );
-            let places: Vec<(String, Value)> = serde_json::from_value(places.unwrap()).unwrap();
+            chrome.evaluate(include_str!("live.js")).unwrap();
+            let places: Vec<(String, Value)> = chrome.get("live.places()");
             for (name, clip) in places {
                 let file = folder.join(format!("{name}-{scheme}-{width}.png"));
                 fs::write(file, picture(&mut chrome, &clip)).unwrap();

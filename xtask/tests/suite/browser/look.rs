@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::chrome::Chrome;
@@ -27,13 +24,7 @@ impl Packed {
         }
         let contents = fs::read(file).with_context(|| format!("{}", file.display()))?;
         let is_packed = file.extension().is_some_and(|kind| kind == "woff2" || kind == "png");
-        let bytes = if is_packed {
-            contents.len()
-        } else {
-            let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-            packer.write_all(&contents)?;
-            packer.finish()?.len()
-        };
+        let bytes = if is_packed { contents.len() } else { xtask::live::pack(&contents)?.len() };
         self.0.insert(file.to_owned(), bytes);
         Ok(bytes)
     }
@@ -92,12 +83,7 @@ fn visit(
     width: u32,
     problems: &mut Vec<String>,
 ) -> Result<Value> {
-    chrome.call(
-        "Emulation.setDeviceMetricsOverride",
-        json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}),
-    )?;
-    let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
-    chrome.call("Emulation.setEmulatedMedia", json!({"features": features}))?;
+    chrome.set_screen(scheme, width)?;
     chrome.open(url)?;
     let seen = chrome.evaluate(include_str!("look.js"))?;
     let found = seen["problems"].as_array().context("no answer from the page")?;

@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 use crate::support::Fixture;
 use chrome::Chrome;
 
-/// A browser without a page.
 fn browser() -> Chrome {
     let program = chrome::find().expect("there is no Chromium (CHROMIUM names one)");
     Chrome::start(&program).expect("the browser starts")
@@ -131,11 +130,8 @@ fn problems(chrome: &mut Chrome, book: &Fixture) -> Vec<String> {
 
 /// The pages of the book that hold content.
 fn pages(output: &Path) -> Vec<PathBuf> {
-    let entries = walkdir::WalkDir::new(output).sort_by_file_name().into_iter();
-    entries
-        .filter_map(|entry| Some(entry.ok()?.into_path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "html"))
-        // The table of contents is a frame for readers without scripts.
-        .filter(|path| !path.ends_with("toc.html"))
-        .collect()
+    let mut pages = xtask::workspace::files(output, "html", usize::MAX);
+    // The table of contents is a frame for readers without scripts.
+    pages.retain(|path| !path.ends_with("toc.html"));
+    pages
 }

@@ -8,7 +8,8 @@
 use linrec::device::Device;
 use linrec::kernels::Ptx;
 use puzzle::{Kind, Part, Puzzle, all, explain, find, judge};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use super::chrome::Chrome;
 use super::look;
@@ -26,6 +27,7 @@ fn open(chrome: &mut Chrome, book: &Fixture) {
 }
 
 /// The page's verdict on an answer: its sentence, all of its text, and if the puzzle is solved.
+#[derive(Deserialize)]
 struct Shown {
     says: String,
     all: String,
@@ -33,23 +35,17 @@ struct Shown {
     seconds: f64,
 }
 
-fn shown(chrome: &mut Chrome, expression: &str) -> Shown {
-    let value = chrome.evaluate(expression).unwrap();
-    let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-    Shown {
-        says: text("says"),
-        all: text("all"),
-        solved: value["solved"] == json!(true),
-        seconds: value["seconds"].as_f64().unwrap_or(f64::NAN),
-    }
-}
-
 fn choose(chrome: &mut Chrome, puzzle: &Puzzle, name: &str) -> Shown {
-    shown(chrome, &format!("puzzles.choose({}, {})", json!(puzzle.folder), json!(name)))
+    chrome.get(&format!("puzzles.choose({}, {})", json!(puzzle.folder), json!(name)))
 }
 
 fn paste(chrome: &mut Chrome, puzzle: &Puzzle, ptx: &str) -> Shown {
-    shown(chrome, &format!("puzzles.paste({}, {})", json!(puzzle.folder), json!(ptx)))
+    chrome.get(&format!("puzzles.paste({}, {})", json!(puzzle.folder), json!(ptx)))
+}
+
+/// The page's sentence if `solved` puzzles are solved.
+fn progress(solved: usize) -> String {
+    format!("{solved} of {} are solved in this browser.", all().len())
 }
 
 /// Words as a page shows them, without the marks of code.
@@ -98,19 +94,14 @@ fn every_answer_gets_the_words_of_the_terminal_and_the_solution_solves() {
             }
             slowest = slowest.max(seen.seconds);
         }
-        let progress = chrome.evaluate("puzzles.progress()").unwrap();
-        assert_eq!(progress, json!(format!("{solved} of 16 are solved in this browser.")));
+        assert_eq!(chrome.get::<String>("puzzles.progress()"), progress(solved));
     }
     eprintln!("the slowest verdict came after {:.0} ms", slowest * 1e3);
     // The next time, the page knows.
     open(&mut chrome, &book);
-    assert_eq!(
-        chrome.evaluate("puzzles.progress()").unwrap(),
-        json!("16 of 16 are solved in this browser.")
-    );
-    let stored =
-        chrome.evaluate("JSON.parse(localStorage.getItem('linrec-puzzles')).solved.length");
-    assert_eq!(stored.unwrap(), json!(16));
+    assert_eq!(chrome.get::<String>("puzzles.progress()"), progress(all().len()));
+    let stored = "JSON.parse(localStorage.getItem('linrec-puzzles')).solved.length";
+    assert_eq!(chrome.get::<usize>(stored), all().len());
     look::assert_quiet(&chrome);
 }
 
@@ -122,7 +113,7 @@ fn the_page_goes_on_while_an_answer_is_tried() {
     let (book, _) = built();
     let mut chrome = browser();
     open(&mut chrome, &book);
-    let seen = chrome.evaluate(
+    let [times, texts]: [u32; 2] = chrome.get(
         "(async () => {
             await puzzles.focus('10-banks', 'button');
             const verdict = document.querySelector('[data-puzzle=\"10-banks\"] .verdict');
@@ -134,7 +125,6 @@ fn the_page_goes_on_while_an_answer_is_tried() {
             return [times, [...texts].filter((text) => /^It runs: \\d+ of 189 cases/.test(text)).length];
         })()",
     );
-    let [times, texts]: [u32; 2] = serde_json::from_value(seen.unwrap()).unwrap();
     assert!(times > 3 && texts > 1, "{times} turns of the page, {texts} texts of progress");
     look::assert_quiet(&chrome);
 }
@@ -199,12 +189,9 @@ fn a_puzzle_is_played_by_keys_and_without_storage() {
     assert_eq!(hole, json!("    if (seq >= num_seqs) return;"));
     // Enter in a form runs it.
     press(&mut chrome, "Enter", 13, "\r");
-    let seen = shown(&mut chrome, "puzzles.settled('01-guard')");
+    let seen: Shown = chrome.get("puzzles.settled('01-guard')");
     assert!(seen.solved, "{}", seen.all);
-    assert_eq!(
-        chrome.evaluate("puzzles.progress()").unwrap(),
-        json!("1 of 16 are solved in this browser.")
-    );
+    assert_eq!(chrome.get::<String>("puzzles.progress()"), progress(1));
     // Hints come one by one, and the focus goes to the new one.
     for shown in 1..=guard.hints.len() {
         chrome.evaluate("puzzles.focus('01-guard', 'button.hint')").unwrap();
@@ -247,10 +234,10 @@ fn the_launch_of_a_verdict_can_be_stepped_through() {
     ] {
         let puzzle = find(name).unwrap();
         choose(&mut chrome, puzzle, answer);
-        let seen = chrome.evaluate(&format!("puzzles.step({})", json!(puzzle.folder))).unwrap();
-        let seen: [Value; 2] = serde_json::from_value(seen).unwrap();
-        assert!(seen[0].as_str().unwrap().contains(expected), "{name}: {}", seen[0]);
-        assert!(seen[1].as_u64() > Some(10), "{name}: {}", seen[1]);
+        let step = format!("puzzles.step({})", json!(puzzle.folder));
+        let (says, steps): (String, Option<u32>) = chrome.get(&step);
+        assert!(says.contains(expected), "{name}: {says}");
+        assert!(steps > Some(10), "{name}: {steps:?}");
     }
     look::assert_quiet(&chrome);
 }

@@ -11,27 +11,7 @@ type Fields<'f> = &'f [(&'f str, &'f str)];
 
 /// Sets fields of the form and runs it; returns the sentence, the counters and the arrays.
 fn run(chrome: &mut Chrome, ptx: &str, fields: Fields<'_>) -> [String; 3] {
-    let fields = json!(fields);
-    let shown = chrome.evaluate(&format!(
-        "(async () => {{
-            const stepper = document.querySelector('.stepper');
-            const form = stepper.querySelector('form');
-            const wait = () => new Promise((go) => setTimeout(go, 20));
-            form.querySelector('textarea').value = {};
-            for (const [label, value] of {fields}) {{
-                const field = form.querySelector(`[aria-label=\"${{label}}\"]`);
-                field.value = value;
-                field.dispatchEvent(new Event('change', {{ bubbles: true }}));
-            }}
-            delete stepper.dataset.launched;
-            form.requestSubmit();
-            for (let i = 0; i < 1000 && !('launched' in stepper.dataset); i++) await wait();
-            const visible = (element) => (element.checkVisibility() ? element.textContent : '');
-            return ['.says', '.counters', '.arrays'].map((part) => visible(stepper.querySelector(part)));
-        }})()",
-        json!(ptx)
-    ));
-    serde_json::from_value(shown.unwrap()).unwrap()
+    chrome.get(&format!("live.run({}, {})", json!(ptx), json!(fields)))
 }
 
 #[test]
@@ -40,14 +20,8 @@ fn a_pasted_kernel_runs_or_is_explained() {
     let (_book, output) = built();
     let mut chrome = browser();
     chrome.open(&look::address(&output.join("your-own-kernel.html"))).unwrap();
-    let ptx = chrome.evaluate(
-        "(async () => {
-            const place = document.querySelector('.live');
-            for (let i = 0; i < 1000 && !('ready' in place.dataset); i++) await new Promise((go) => setTimeout(go, 10));
-            return place.dataset.yours;
-        })()",
-    );
-    let ptx = ptx.unwrap().as_str().unwrap().to_owned();
+    chrome.evaluate(include_str!("live.js")).unwrap();
+    let ptx: String = chrome.get("live.example()");
 
     let fields = [("x: values", "index"), ("y: values", "1, 2"), ("count: value", "250")];
     let [says, counted, arrays] = run(&mut chrome, &ptx, &fields);
@@ -89,19 +63,9 @@ fn a_pasted_kernel_runs_or_is_explained() {
     // The reader goes on: a right kernel, step by step, by keys.
     let [says, ..] = run(&mut chrome, &ptx, &[("Threads of a block, x", "64")]);
     assert!(says.starts_with("All "), "{says}");
-    let stepped = chrome.evaluate(
-        "(async () => {
-            const key = (key) => document.querySelector('.stepper .ways').dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
-            const settled = async () => { do await new Promise((go) => setTimeout(go, 20)); while (document.querySelector('[aria-busy]')); };
-            key('Home');
-            await settled();
-            key('i');
-            await settled();
-            return [document.querySelector('.stepper .says').textContent, document.querySelector('.source [aria-current]').textContent.trim()];
-        })()",
-    );
-    let [says, line]: [String; 2] = serde_json::from_value(stepped.unwrap()).unwrap();
+    chrome.evaluate("live.go(['Home', 'i'])").unwrap();
+    let says: String = chrome.get("live.says()");
     assert!(says.starts_with("Step 1 of "), "{says}");
-    assert_eq!(line, "ld.param.u64 %to, [y];");
+    assert_eq!(chrome.get::<String>("live.line()"), "ld.param.u64 %to, [y];");
     look::assert_quiet(&chrome);
 }

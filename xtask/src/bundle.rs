@@ -3,14 +3,17 @@
 //! The machine with the GPU needs the driver and, for two of the steps, Python and the CUDA
 //! toolkit.
 
-mod build;
-
 use fs_err as fs;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use lesson::files;
+use serde_json::Value;
+use xshell::cmd;
+
+use crate::workspace;
 
 /// The bytes that the bundle must stay below.
 const LIMIT: u64 = 640_000_000;
@@ -32,7 +35,7 @@ pub fn bundle(root: &Path, out: &Path) -> Result<String> {
         "{} exists and is no bundle; remove it, or name another folder with --out",
         out.display()
     );
-    let programs = build::programs(root)?;
+    let programs = programs(root)?;
     let mut bytes = 0;
     files::replace_folder(out, |out| {
         let bin = out.join("bin");
@@ -55,7 +58,7 @@ pub fn bundle(root: &Path, out: &Path) -> Result<String> {
         "bundled {} in {megabytes:.1} MB: {}\non the machine with the GPU: {}/run",
         names.join(", "),
         out.display(),
-        crate::workspace::name_of(out),
+        workspace::name_of(out),
     ))
 }
 
@@ -88,6 +91,66 @@ fn size(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
+/// The packages that cargo builds, with their programs, examples and tests. In two calls, since
+/// every package gives its tests the same name.
+const CALLS: [&[(&str, &str)]; 2] = [
+    &[
+        ("--package", "linrec-suite"),
+        ("--example", "probe"),
+        ("--example", "agreement"),
+        ("--test", "suite"),
+    ],
+    &[
+        ("--package", "ch00-start-here"),
+        ("--bin", "tour"),
+        ("--package", "bench"),
+        ("--example", "race"),
+        ("--example", "graphs"),
+        ("--example", "fused"),
+        ("--package", "ch10-speed-of-memory"),
+        ("--example", "ladder"),
+        ("--package", "ch12-one-long-sequence"),
+        ("--example", "long"),
+        ("--package", "ch14-fused-scan"),
+        ("--example", "rungs"),
+        ("--example", "train"),
+    ],
+];
+
+/// Builds the programs in release; returns the path of each by its name.
+fn programs(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut programs = BTreeMap::new();
+    let (shell, cargo) = (workspace::shell(root)?, workspace::cargo());
+    for call in CALLS {
+        let options = call.iter().flat_map(|(option, value)| [option, value]);
+        // Cargo prints its progress and its errors.
+        let format = "--message-format=json-render-diagnostics";
+        let messages = cmd!(shell, "{cargo} build --release {format} {options...}").quiet().read();
+        let messages = messages.context("the programs of the bundle could not be built")?;
+        programs.extend(executables(&messages));
+    }
+    for name in wanted() {
+        ensure!(programs.contains_key(name), "cargo built no program `{name}`");
+    }
+    Ok(programs)
+}
+
+/// The names of the programs.
+fn wanted() -> impl Iterator<Item = &'static str> {
+    let options = CALLS.into_iter().flatten();
+    options.filter(|(option, _)| *option != "--package").map(|(_, name)| *name)
+}
+
+/// The programs in cargo's messages.
+fn executables(messages: &str) -> BTreeMap<String, PathBuf> {
+    let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let programs = messages.filter_map(|message| {
+        let (name, path) = (message["target"]["name"].as_str()?, message["executable"].as_str()?);
+        wanted().any(|wanted| wanted == name).then(|| (name.to_owned(), path.into()))
+    });
+    programs.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,5 +177,19 @@ mod tests {
         fs::write(folder.path().join("run"), "12345").unwrap();
         fs::write(folder.path().join("bin/tour"), "1234567").unwrap();
         assert_eq!(size(folder.path()).unwrap(), 12);
+    }
+
+    #[test]
+    fn programs_are_found_among_cargos_messages() {
+        let messages = r#"
+            {"reason":"compiler-artifact","target":{"name":"rand"},"executable":null}
+            {"reason":"build-script-executed","package_id":"x"}
+            {"reason":"compiler-artifact","target":{"name":"tour"},"executable":"/t/release/tour"}
+            {"reason":"compiler-artifact","target":{"name":"suite"},"executable":"/t/deps/suite-1"}
+            {"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other"}
+            not JSON
+            {"reason":"build-finished","success":true}"#;
+        let names: Vec<_> = executables(messages).into_keys().collect();
+        assert_eq!(names, ["suite", "tour"]);
     }
 }
