@@ -94,7 +94,7 @@ pub struct Arrays<'a> {
     pub final_state: Option<&'a mut Buffer<f32>>,
 }
 
-/// How the emulator runs [`Way::Chained`] and [`Way::Decoupled`].
+/// The way in which the emulator runs [`Way::Chained`] and [`Way::Decoupled`].
 #[derive(Debug, Default)]
 pub struct Watch<'a> {
     /// Ranges of blocks that run one after the other, as if the device could hold only one range at

@@ -18,14 +18,14 @@ const RECORDS: [&[u8]; 2] = [
     include_bytes!("../results/h100/processes.csv.gz"),
 ];
 
-/// Two ways to ask whether a state was published early.
+/// Two ways to poll for a state that may have been published early.
 const ASKED: &str = "asked.csv";
 
-/// The kernels of two passes over half of a row, each by itself, in few pieces and in many; one row
-/// for each run.
+/// The kernels of two passes over half of a row, timed one by one, in few and in many pieces. Each
+/// run has a row.
 const PIECES: &str = "pieces.csv";
 
-/// Ranks in processes of their own, which sleep until a message arrives or stay awake.
+/// Ranks in separate processes, which sleep until a message arrives or stay awake.
 const AWAKE: &str = "awake.csv";
 
 /// One measurement of a trial.
@@ -62,9 +62,9 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
     rows.collect()
 }
 
-/// Returns the milliseconds of the gradient of 16 rows on one GPU. The mailbox kernel asks
-/// whether a state was published early: it `waits` for the answer, or the question is `sent` with a
-/// tile.
+/// Returns the milliseconds of the gradient of 16 rows on one GPU. The mailbox kernel polls
+/// for a state that may have been published early: it `waits` for the value, or the load is `sent`
+/// ahead with a tile.
 ///
 /// # Errors
 ///
