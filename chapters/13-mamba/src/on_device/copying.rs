@@ -4,7 +4,7 @@ use linrec::Error;
 use linrec::device::{Buffer, Device, Storage};
 use ndarray::{Array, Array1, Array3, ArrayView, ArrayView3, Dimension, IntoDimension};
 
-use super::arrays::{Given, GradientRoom, Room};
+use super::arrays::{Given, GradientScratch, Scratch};
 use super::{Passes, Scan};
 use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
 use crate::block::Scanner;
@@ -39,11 +39,11 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         let held = Held::new(device, arguments)?;
         let given = held.given();
         let Sizes { batch, channels, states, .. } = held.sizes;
-        let mut room = Room::new(device, held.sizes)?;
+        let mut scratch = Scratch::new(device, held.sizes)?;
         let mut y = empty(device, "y", given.u.len())?;
         let mut last_state = empty(device, "last_state", batch * channels * states)?;
         let last = Some(&mut last_state);
-        let passes = self.forward_into(&given, &mut room, &mut y, last, &device.stream())?;
+        let passes = self.forward_into(&given, &mut scratch, &mut y, last, &device.stream())?;
         let output = Output {
             y: held.outputs(&y)?,
             last_state: array(&last_state, (batch, channels, states))?,
@@ -67,11 +67,11 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         let given = held.given();
         let d_y = upload(device, "d_y", d_y)?;
         let d_last = d_last_state.map(|d| upload(device, "d_last_state", d)).transpose()?;
-        let mut room = GradientRoom::new(device, held.sizes)?;
+        let mut scratch = GradientScratch::new(device, held.sizes)?;
         let mut d = held.room_for_gradients()?;
         let stream = device.stream();
         let passes =
-            self.backward_into(&given, &d_y, d_last.as_ref(), &mut room, &mut d, &stream)?;
+            self.backward_into(&given, &d_y, d_last.as_ref(), &mut scratch, &mut d, &stream)?;
         Ok(Differentiated { gradients: held.gradients(&d)?, passes })
     }
 }
