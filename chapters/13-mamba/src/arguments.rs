@@ -152,7 +152,7 @@ impl<S> MixingArray<S> {
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] if the last axis has an odd length.
+/// Returns [`Error::Unsupported`] if the last axis has an odd length.
 pub fn interleaved<T: Real>(array: ArrayView4<T>) -> Result<Array4<Complex<T>>, Error> {
     let (batch, groups, states, len) = array.dim();
     if len % 2 != 0 {

@@ -69,7 +69,7 @@ impl<S: State> Expanded<S> {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     // ANCHOR: channel
     pub fn states(
         &mut self,
@@ -159,7 +159,7 @@ pub struct ChannelGradients<S: State> {
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 // ANCHOR: backward
 pub fn backward<S: State>(
     cpu: &Cpu,

@@ -80,7 +80,7 @@ const PIECE: usize = 32;
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 pub fn selective_scan_backward<S: State>(
     cpu: &Cpu,
     arguments: &Arguments<S>,

@@ -47,7 +47,7 @@ pub struct Action {
 ///
 /// # Errors
 ///
-/// If the device fails.
+/// Returns an error if the device fails.
 pub fn of(tiles: usize) -> Result<Vec<Action>, Error> {
     let sizes = Sizes { batch: 1, channels: 64, len: tiles * TILE };
     let problem = Problem::draw(sizes, false, 141);

@@ -20,7 +20,7 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if no kernel of this name is shipped.
+/// Returns [`Error::Device`] if no kernel of this name is shipped.
 // ANCHOR: examine
 pub fn examine(name: &str) -> Result<Option<Finding>, Error> {
     let file = if name.contains('/') { format!("{name}.cu") } else { format!("broken/{name}.cu") };

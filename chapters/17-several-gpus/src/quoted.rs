@@ -47,7 +47,7 @@ pub struct Trial {
 ///
 /// # Errors
 ///
-/// If the file is unreadable.
+/// Returns an error if the file is unreadable.
 pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> {
     let table = Table::read(&recorded::table(H200, TRIALS)?)?;
     let rows = table.rows().map(|row| {
@@ -68,7 +68,7 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
 ///
 /// # Errors
 ///
-/// If the file is unreadable, or has no such line.
+/// Returns an error if the file is unreadable, or has no such line.
 pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
     for row in Table::read(&recorded::table(H100, ASKED)?)?.rows() {
         let of = (row.text("pass")?, row.text("num_seqs")?, row.text("way")?);
@@ -83,7 +83,7 @@ pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + 
 ///
 /// # Errors
 ///
-/// If the file is unreadable, or has no such line.
+/// Returns an error if the file is unreadable, or has no such line.
 pub fn in_pieces(
     what: &str,
     pieces: usize,
@@ -104,7 +104,7 @@ pub fn in_pieces(
 ///
 /// # Errors
 ///
-/// If the file is unreadable, or has no such line.
+/// Returns an error if the file is unreadable, or has no such line.
 pub fn of_processes(
     how: &str,
     unit: &str,
@@ -151,7 +151,7 @@ impl Reached {
 ///
 /// # Errors
 ///
-/// If a file is unreadable.
+/// Returns an error if a file is unreadable.
 pub fn reached() -> Result<Vec<Reached>, Box<dyn std::error::Error + Send + Sync>> {
     let mut all = Vec::new();
     for record in RECORDS {

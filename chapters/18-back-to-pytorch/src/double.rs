@@ -38,7 +38,7 @@ pub struct Arguments<'a> {
 ///
 /// # Errors
 ///
-/// If the shapes differ.
+/// Returns an error if the shapes differ.
 // ANCHOR: double
 pub fn double_backward(arguments: &Arguments) -> Result<Second, Error> {
     let Arguments { coeffs, outputs, d_inputs, of_d_inputs, of_d_coeffs } = *arguments;

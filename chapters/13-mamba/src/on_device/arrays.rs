@@ -186,7 +186,7 @@ impl<S: Storage> Scratch<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is not enough memory.
+    /// Returns [`Error::Device`] if there is not enough memory.
     pub fn new(device: &Device, sizes: Sizes) -> Result<Self, Error> {
         let array = |name| device.allocate_named(name, sizes.expanded());
         Ok(Scratch {
@@ -219,7 +219,7 @@ impl<S: Storage> GradientScratch<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is not enough memory.
+    /// Returns [`Error::Device`] if there is not enough memory.
     pub fn new(device: &Device, sizes: Sizes) -> Result<Self, Error> {
         let expanded = |name| device.allocate_named(name, sizes.expanded());
         let own = |name| device.allocate_named(name, sizes.own());
@@ -262,7 +262,7 @@ impl<S: Storage> Gradients<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is not enough memory.
+    /// Returns [`Error::Device`] if there is not enough memory.
     pub fn new(device: &Device, given: &Given<S>) -> Result<Self, Error> {
         let [d_u, d_delta, d_a, d_b, d_c, d_delta_bias, d_initial, d_d, d_z] = Self::lens(given);
         let array = |name, len| device.allocate_named(name, len);

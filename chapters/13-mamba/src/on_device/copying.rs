@@ -33,7 +33,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// The same as for [`Scan::forward_into`].
+    /// Returns the same errors as [`Scan::forward_into`].
     pub fn compute(&self, arguments: &Arguments<S>) -> Result<Computed<S>, Error> {
         let device = self.device();
         let held = Held::new(device, arguments)?;
@@ -55,7 +55,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// The same as for [`Scan::backward_into`].
+    /// Returns the same errors as [`Scan::backward_into`].
     pub fn differentiate(
         &self,
         arguments: &Arguments<S>,
@@ -112,7 +112,7 @@ impl<S: Real + Storage> Held<S> {
     ///
     /// # Errors
     ///
-    /// If they do not fit together, or the device has not enough memory.
+    /// Returns an error if they do not fit together, or the device has not enough memory.
     pub fn new(device: &Device, arguments: &Arguments<S>) -> Result<Self, Error> {
         let Arguments { u, delta, a, b, c, d, z, delta_bias, delta_softplus, initial } = *arguments;
         Ok(Held {
@@ -152,7 +152,7 @@ impl<S: Real + Storage> Held<S> {
     ///
     /// # Errors
     ///
-    /// If the length does not fit the shape, or if the device fails.
+    /// Returns an error if the length does not fit the shape, or if the device fails.
     pub fn outputs(&self, y: &Buffer<S>) -> Result<Array3<S>, Error> {
         let Sizes { batch, channels, len, .. } = self.sizes;
         array(y, (batch, channels, len))
@@ -162,7 +162,7 @@ impl<S: Real + Storage> Held<S> {
     ///
     /// # Errors
     ///
-    /// If the device has not enough memory.
+    /// Returns an error if the device has not enough memory.
     pub fn room_for_gradients(&self) -> Result<super::Gradients<S>, Error> {
         let mut d = super::Gradients::new(&self.device, &self.given())?;
         for buffer in d.all() {
@@ -175,7 +175,7 @@ impl<S: Real + Storage> Held<S> {
     ///
     /// # Errors
     ///
-    /// If a length does not fit its shape, or if the device fails.
+    /// Returns an error if a length does not fit its shape, or if the device fails.
     pub fn gradients(&self, d: &super::Gradients<S>) -> Result<Gradients<S>, Error> {
         let Sizes { batch, channels, groups, states, len } = self.sizes;
         let (own, all) = ((batch, channels, len), (batch, channels, states));

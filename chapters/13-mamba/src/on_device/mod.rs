@@ -38,7 +38,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the device refuses a kernel.
+    /// Returns [`Error::Device`] if the device refuses a kernel.
     pub fn new(device: &Device, choice: impl Into<Choice>) -> Result<Self, Error> {
         let recurrence = Recurrence::new(device, choice)?;
         Ok(Scan { recurrence, kernels: Kernels::load(device, S::ELEMENT)? })
@@ -54,7 +54,8 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] with the array that does not fit; [`Error::Device`] of a device.
+    /// Returns [`Error::ShapeMismatch`] with the array that does not fit; [`Error::Device`] of a
+    /// device.
     // ANCHOR: forward
     pub fn forward_into(
         &self,
@@ -99,7 +100,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// The same as for [`Scan::forward_into`].
+    /// Returns the same errors as [`Scan::forward_into`].
     // ANCHOR: backward
     pub fn backward_into(
         &self,
