@@ -129,7 +129,7 @@ __device__ inline Reduced reduce_large(double x) {
     const Bits bits = __double_as_longlong(x);
     const Bits m = (bits & 0x000fffffffffffffull) | 0x0010000000000000ull;
     const int first = (int)(bits >> 52) - 1075 - 2 + 64;
-    // A word of zeros, then 2 / pi behind the point.
+    // A word of zeros, then the fraction bits of 2 / pi.
     constexpr Bits two_by_pi[20] = {
         0x0000000000000000, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041,
         0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e,

@@ -195,7 +195,7 @@ __device__ Accum<Stored> load_edge(const Stored* row, View view, bool after, boo
     return wanted && exists ? widen(row[view.base + place]) : otherwise;
 }
 
-// Every element is replaced by the one of the step before it.
+// Replaces every element by the element of the step before it.
 template <int kVectors, typename Stored>
 __device__ void take_previous(Vectors<Stored, kVectors>& vectors, Accum<Stored> edge) {
     constexpr int kLast = kPerVector<Stored> - 1;
@@ -210,7 +210,7 @@ __device__ void take_previous(Vectors<Stored, kVectors>& vectors, Accum<Stored> 
     }
 }
 
-// Every element is replaced by the one of the step after it.
+// Replaces every element by the element of the step after it.
 template <int kVectors, typename Stored>
 __device__ void take_next(Vectors<Stored, kVectors>& vectors, Accum<Stored> edge) {
     constexpr int kLast = kPerVector<Stored> - 1;

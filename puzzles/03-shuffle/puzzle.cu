@@ -1,5 +1,5 @@
-// One warp per sequence of up to 32 steps, one step per lane. Round after round, each lane puts what a lane
-// below it has found before its own.
+// One warp per sequence of up to 32 steps, one step per lane. In every round, each lane prepends
+// the transition of a lower lane to its own.
 
 // What a piece of a sequence does to the state: y becomes y * coeff + state.
 struct Transition {
@@ -19,7 +19,7 @@ __device__ inline Transition shuffle_up(Transition mine, int lanes) {
 __global__ void shuffle(const float* inputs, const float* coeffs, float* outputs, long long num_seqs,
                         long long seq_len) {
     const int lane = threadIdx.x;
-    // Lanes behind the end of the sequence take its last step; no lane with a step of its own listens to them.
+    // Lanes past the end take the last step; no lane inside the sequence reads their values.
     const long long i = seq_len * blockIdx.x + (lane < seq_len ? lane : seq_len - 1);
     Transition mine = {coeffs[i], inputs[i]};
     for (int lanes = 1; lanes < 32; lanes *= 2) {

@@ -1,5 +1,5 @@
-// Eight states for each sequence, as in a selective scan whose decays do not vary: each has a decay of its own, all get
-// the same input, and the output is their sum. One thread per sequence.
+// Eight states for each sequence, as in a selective scan with constant decays, one per state.
+// All states get the same input, and the output is their sum. One thread per sequence.
 
 constexpr int kStates = 8;
 

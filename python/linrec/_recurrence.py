@@ -49,7 +49,7 @@ def linrec(
 
     Args:
         inputs: ``x``, of any shape with at least one axis.
-        coeffs: ``c``, of a shape that broadcasts with that of ``inputs``.
+        coeffs: ``c``, of a shape that broadcasts with the shape of ``inputs``.
         initial: the state before the first step, ``y[-1]`` (with ``reverse`` the state after the
             last, ``y[length]``). Its shape broadcasts to the outputs' shape without ``dim``.
             ``None`` means zero.

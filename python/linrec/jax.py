@@ -69,7 +69,7 @@ def linrec(
 
     Args:
         inputs: ``x``, of any shape with at least one axis.
-        coeffs: ``c``, of a shape that broadcasts with that of ``inputs``.
+        coeffs: ``c``, of a shape that broadcasts with the shape of ``inputs``.
         initial: the state before the first step, of a shape that broadcasts to the outputs' shape
             without ``axis``; ``None`` means zero.
         axis: the axis of the sequences.

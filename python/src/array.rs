@@ -18,7 +18,7 @@ pub enum Place {
     Cuda(usize),
 }
 
-/// An array that belongs to somebody else, for the duration of a call.
+/// An array that the caller lends for the duration of a call.
 #[derive(Debug)]
 pub struct Array {
     pub name: &'static str,

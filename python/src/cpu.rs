@@ -29,13 +29,13 @@ fn compute_in<T: Element, K: Kind<I, O>, const I: usize, const O: usize>(
     mut pass: Pass<K, I, O>,
 ) -> PyResult<()> {
     let Arguments { axis, direction, log_coeffs, .. } = pass.arguments;
-    // The last states that nobody reads: they are the last outputs.
+    // The last states are unused, because the last outputs have the same values.
     let mut others = pass.inputs[0].shape.clone();
     others.truncate(axis);
     others.extend(pass.inputs[0].shape.iter().skip(axis + 1));
     let mut last = ArrayD::zeros(others);
-    // SAFETY: (1) the arrays are of this type, on the CPU; (2) none that is written overlaps
-    // another one, and the caller lets nobody write to those that are read.
+    // SAFETY: (1) the arrays are of this type, on the CPU; (2) no array that is
+    // written overlaps another array, and the caller lets no other thread write to the inputs.
     let inputs = pass.inputs.each_ref().map(|array| unsafe { array.view::<T>() });
     // SAFETY: as above.
     let initial = pass.initial.as_ref().map(|initial| unsafe { initial.view::<T>() }.into());

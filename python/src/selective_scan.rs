@@ -1,9 +1,10 @@
 //! Mamba's selective scan on a GPU, for Python.
 //!
-//! Both passes read the same inputs ([`Inputs`]), and the backward pass also its own arrays and
-//! results ([`Gradients`]). The arrays are checked (one GPU, the right types, results that do not
-//! overlap), lent to the library as buffers of the caller's memory, and passed to
-//! `linrec::device::SelectiveScan`. `python/tests/test_selective_scan.py` tests them.
+//! Both passes read the same eight arrays, and the backward pass writes a gradient for each
+//! ([`Arrays`]). The functions check the arrays (one GPU, the right types, results that do not
+//! overlap), lend them to the library as buffers of the caller's memory, and pass them to
+//! `linrec::device::SelectiveScan`. `python/tests/test_selective_scan.py` tests the functions.
+//! Arrays on the CPU never come here: the package composes their scan of recurrences.
 
 use linrec::device::{
     Buffer, Exponential, ScanBackwardOptions, ScanCoupling, ScanCouplingGradient,
@@ -18,24 +19,8 @@ use crate::capsule::{Capsule, read_optional as optional};
 use crate::cuda::{Lent, cached};
 use crate::{capsule, failure};
 
-/// The arrays that both passes read.
-struct Inputs {
-    u: Array,
-    delta: Array,
-    a: Array,
-    b: Array,
-    c: Array,
-    d: Option<Array>,
-    z: Option<Array>,
-    delta_bias: Option<Array>,
-    softplus: bool,
-}
-
-/// The other arrays that a backward pass reads, and the arrays that it writes.
-struct Gradients {
-    d_out: Array,
-    d_last: Option<Array>,
-    checkpoints: Array,
+/// The arrays that both passes read, or the gradients with respect to them.
+struct Arrays {
     u: Array,
     delta: Array,
     a: Array,
@@ -72,18 +57,19 @@ pub fn selective_scan_forward(
     checkpoints: Option<Capsule>,
     stream: usize,
 ) -> PyResult<()> {
-    let inputs = Inputs::read([u, delta, a, b, c], [d, z, delta_bias], softplus)?;
+    let inputs = Arrays::read(INPUTS, [u, delta, a, b, c], [d, z, delta_bias])?;
     let out = capsule::read("out", out)?;
     let last = optional("last", last)?;
     let checkpoints = optional("checkpoints", checkpoints)?;
     let results: Vec<_> = [&out].into_iter().chain(&last).chain(&checkpoints).collect();
     let read = inputs.all();
     check_results(&read, &results)?;
-    let ordinal = check(inputs.u.dtype, read.into_iter().chain(results))?;
+    let place = (check(inputs.u.dtype, read.into_iter().chain(results))?, stream);
+    let results = (&out, &last, &checkpoints);
     failure::compute(py, || match inputs.u.dtype {
-        Dtype::F32 => forward::<f32>(ordinal, &inputs, &out, &last, &checkpoints, stream),
-        Dtype::Bf16 => forward::<Bf16>(ordinal, &inputs, &out, &last, &checkpoints, stream),
-        Dtype::F16 => forward::<F16>(ordinal, &inputs, &out, &last, &checkpoints, stream),
+        Dtype::F32 => forward::<f32>(place, &inputs, softplus, results),
+        Dtype::Bf16 => forward::<Bf16>(place, &inputs, softplus, results),
+        Dtype::F16 => forward::<F16>(place, &inputs, softplus, results),
         dtype => Err(unsupported(dtype)),
     })
 }
@@ -120,27 +106,21 @@ pub fn selective_scan_backward(
     d_delta_bias: Option<Capsule>,
     stream: usize,
 ) -> PyResult<()> {
-    let inputs = Inputs::read([u, delta, a, b, c], [d, z, delta_bias], softplus)?;
-    let gradients = Gradients {
-        d_out: capsule::read("d_out", d_out)?,
-        d_last: optional("d_last", d_last)?,
-        checkpoints: capsule::read("checkpoints", checkpoints)?,
-        u: capsule::read("d_u", d_u)?,
-        delta: capsule::read("d_delta", d_delta)?,
-        a: capsule::read("d_A", d_a)?,
-        b: capsule::read("d_B", d_b)?,
-        c: capsule::read("d_C", d_c)?,
-        d: optional("d_D", d_d)?,
-        z: optional("d_z", d_z)?,
-        delta_bias: optional("d_delta_bias", d_delta_bias)?,
-    };
-    let read: Vec<_> = inputs.all().into_iter().chain(gradients.read()).collect();
-    check_results(&read, &gradients.results())?;
-    let ordinal = check(inputs.u.dtype, read.into_iter().chain(gradients.results()))?;
+    let inputs = Arrays::read(INPUTS, [u, delta, a, b, c], [d, z, delta_bias])?;
+    let d_out = capsule::read("d_out", d_out)?;
+    let d_last = optional("d_last", d_last)?;
+    let checkpoints = capsule::read("checkpoints", checkpoints)?;
+    let results =
+        Arrays::read(GRADIENTS, [d_u, d_delta, d_a, d_b, d_c], [d_d, d_z, d_delta_bias])?;
+    let others = [&d_out, &checkpoints].into_iter().chain(&d_last);
+    let read: Vec<_> = inputs.all().into_iter().chain(others).collect();
+    check_results(&read, &results.all())?;
+    let place = (check(inputs.u.dtype, read.into_iter().chain(results.all()))?, stream);
+    let others = (&d_out, &d_last, &checkpoints);
     failure::compute(py, || match inputs.u.dtype {
-        Dtype::F32 => backward::<f32>(ordinal, &inputs, &gradients, stream),
-        Dtype::Bf16 => backward::<Bf16>(ordinal, &inputs, &gradients, stream),
-        Dtype::F16 => backward::<F16>(ordinal, &inputs, &gradients, stream),
+        Dtype::F32 => backward::<f32>(place, &inputs, softplus, others, &results),
+        Dtype::Bf16 => backward::<Bf16>(place, &inputs, softplus, others, &results),
+        Dtype::F16 => backward::<F16>(place, &inputs, softplus, others, &results),
         dtype => Err(unsupported(dtype)),
     })
 }
@@ -149,12 +129,10 @@ type Bf16 = half::bf16;
 type F16 = half::f16;
 
 fn forward<S: Storage<Accum = f32>>(
-    ordinal: usize,
-    inputs: &Inputs,
-    out: &Array,
-    last: &Option<Array>,
-    checkpoints: &Option<Array>,
-    stream: usize,
+    (ordinal, stream): (usize, usize),
+    inputs: &Arrays,
+    softplus: bool,
+    (out, last, checkpoints): (&Array, &Option<Array>, &Option<Array>),
 ) -> PyResult<()> {
     let place = Lent::new(ordinal, stream)?;
     let shape = inputs.shape()?;
@@ -169,46 +147,31 @@ fn forward<S: Storage<Accum = f32>>(
         stream: Some(&place.stream),
     };
     let scan = scan::<S>(&place)?;
-    let launched = scan.forward_into(&buffers.inputs(inputs), &mut out, shape, options);
+    let launched = scan.forward_into(&buffers.inputs(softplus), &mut out, shape, options);
     launched.map(drop).map_err(failure::exception)
 }
 
 fn backward<S: Storage<Accum = f32>>(
-    ordinal: usize,
-    inputs: &Inputs,
-    gradients: &Gradients,
-    stream: usize,
+    (ordinal, stream): (usize, usize),
+    inputs: &Arrays,
+    softplus: bool,
+    (d_out, d_last, checkpoints): (&Array, &Option<Array>, &Array),
+    results: &Arrays,
 ) -> PyResult<()> {
     let place = Lent::new(ordinal, stream)?;
     let shape = inputs.shape()?;
     let buffers = Buffers::<S>::of(&place, inputs)?;
-    let d_out = place.buffer::<S>(&gradients.d_out)?;
-    let (d_last, checkpoints) =
-        (place.optional(&gradients.d_last)?, place.buffer(&gradients.checkpoints)?);
-    let (mut u, mut delta) = (place.buffer(&gradients.u)?, place.buffer(&gradients.delta)?);
-    let mut a = place.buffer(&gradients.a)?;
-    let (mut b, mut c) = (Coupling::of(&place, &gradients.b)?, Coupling::of(&place, &gradients.c)?);
-    let (mut d, mut delta_bias) =
-        (place.optional(&gradients.d)?, place.optional(&gradients.delta_bias)?);
-    let mut z = place.optional(&gradients.z)?;
-    let results = ScanGradients {
-        u: &mut u,
-        delta: &mut delta,
-        a: &mut a,
-        b: b.written(),
-        c: c.written(),
-        d: d.as_mut(),
-        z: z.as_mut(),
-        delta_bias: delta_bias.as_mut(),
-        initial: None,
-    };
+    let d_out = place.buffer::<S>(d_out)?;
+    let (d_last, checkpoints) = (place.optional(d_last)?, place.buffer(checkpoints)?);
+    let mut results = Buffers::<S>::of(&place, results)?;
     let options = ScanBackwardOptions {
         d_last: d_last.as_ref(),
         stream: Some(&place.stream),
         ..Default::default()
     };
-    let (scan, all) = (scan::<S>(&place)?, buffers.inputs(inputs));
-    let launched = scan.backward_into(&all, &d_out, &checkpoints, results, shape, options);
+    let (scan, all) = (scan::<S>(&place)?, buffers.inputs(softplus));
+    let launched =
+        scan.backward_into(&all, &d_out, &checkpoints, results.gradients(), shape, options);
     launched.map(drop).map_err(failure::exception)
 }
 
@@ -217,27 +180,31 @@ fn scan<S: Storage<Accum = f32>>(place: &Lent) -> PyResult<SelectiveScan<S>> {
     cached(&place.device, S::ELEMENT, || Ok(SelectiveScan::new(&place.device, Exponential::Fast)))
 }
 
-impl Inputs {
+/// The names of [`Arrays`] in error messages, in the order of the fields.
+type Names = [&'static str; 8];
+const INPUTS: Names = ["u", "delta", "A", "B", "C", "D", "z", "delta_bias"];
+const GRADIENTS: Names = ["d_u", "d_delta", "d_A", "d_B", "d_C", "d_D", "d_z", "d_delta_bias"];
+
+impl Arrays {
     fn read(
+        names: Names,
         [u, delta, a, b, c]: [Capsule; 5],
         [d, z, delta_bias]: [Option<Capsule>; 3],
-        softplus: bool,
-    ) -> PyResult<Inputs> {
-        Ok(Inputs {
-            u: capsule::read("u", u)?,
-            delta: capsule::read("delta", delta)?,
-            a: capsule::read("A", a)?,
-            b: capsule::read("B", b)?,
-            c: capsule::read("C", c)?,
-            d: optional("D", d)?,
-            z: optional("z", z)?,
-            delta_bias: optional("delta_bias", delta_bias)?,
-            softplus,
+    ) -> PyResult<Arrays> {
+        Ok(Arrays {
+            u: capsule::read(names[0], u)?,
+            delta: capsule::read(names[1], delta)?,
+            a: capsule::read(names[2], a)?,
+            b: capsule::read(names[3], b)?,
+            c: capsule::read(names[4], c)?,
+            d: optional(names[5], d)?,
+            z: optional(names[6], z)?,
+            delta_bias: optional(names[7], delta_bias)?,
         })
     }
 
     fn all(&self) -> Vec<&Array> {
-        let Inputs { u, delta, a, b, c, d, z, delta_bias, .. } = self;
+        let Arrays { u, delta, a, b, c, d, z, delta_bias } = self;
         [u, delta, a, b, c].into_iter().chain(d).chain(z).chain(delta_bias).collect()
     }
 
@@ -251,19 +218,7 @@ impl Inputs {
     }
 }
 
-impl Gradients {
-    fn read(&self) -> Vec<&Array> {
-        let Gradients { d_out, d_last, checkpoints, .. } = self;
-        [d_out, checkpoints].into_iter().chain(d_last).collect()
-    }
-
-    fn results(&self) -> Vec<&Array> {
-        let Gradients { u, delta, a, b, c, d, z, delta_bias, .. } = self;
-        [u, delta, a, b, c].into_iter().chain(d).chain(z).chain(delta_bias).collect()
-    }
-}
-
-/// The inputs as buffers of the device.
+/// The arrays as buffers of the device.
 struct Buffers<S> {
     u: Buffer<S>,
     delta: Buffer<S>,
@@ -276,20 +231,20 @@ struct Buffers<S> {
 }
 
 impl<S: Storage> Buffers<S> {
-    fn of(place: &Lent, inputs: &Inputs) -> PyResult<Buffers<S>> {
+    fn of(place: &Lent, arrays: &Arrays) -> PyResult<Buffers<S>> {
         Ok(Buffers {
-            u: place.buffer(&inputs.u)?,
-            delta: place.buffer(&inputs.delta)?,
-            a: place.buffer(&inputs.a)?,
-            b: Coupling::of(place, &inputs.b)?,
-            c: Coupling::of(place, &inputs.c)?,
-            d: place.optional(&inputs.d)?,
-            z: place.optional(&inputs.z)?,
-            delta_bias: place.optional(&inputs.delta_bias)?,
+            u: place.buffer(&arrays.u)?,
+            delta: place.buffer(&arrays.delta)?,
+            a: place.buffer(&arrays.a)?,
+            b: Coupling::of(place, &arrays.b)?,
+            c: Coupling::of(place, &arrays.c)?,
+            d: place.optional(&arrays.d)?,
+            z: place.optional(&arrays.z)?,
+            delta_bias: place.optional(&arrays.delta_bias)?,
         })
     }
 
-    fn inputs(&self, inputs: &Inputs) -> ScanInputs<'_, S> {
+    fn inputs(&self, softplus: bool) -> ScanInputs<'_, S> {
         ScanInputs {
             u: &self.u,
             delta: &self.delta,
@@ -299,9 +254,23 @@ impl<S: Storage> Buffers<S> {
             d: self.d.as_ref(),
             z: self.z.as_ref(),
             delta_bias: self.delta_bias.as_ref(),
-            softplus: inputs.softplus,
+            softplus,
             initial: None,
             restarts: None,
+        }
+    }
+
+    fn gradients(&mut self) -> ScanGradients<'_, S> {
+        ScanGradients {
+            u: &mut self.u,
+            delta: &mut self.delta,
+            a: &mut self.a,
+            b: self.b.written(),
+            c: self.c.written(),
+            d: self.d.as_mut(),
+            z: self.z.as_mut(),
+            delta_bias: self.delta_bias.as_mut(),
+            initial: None,
         }
     }
 }

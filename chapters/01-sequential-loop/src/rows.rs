@@ -1,6 +1,5 @@
-//! From one sequence to arrays of sequences: makes forward and backward passes over `[num_seqs,
-//! seq_len]` arrays from a function that computes one row. Later chapters pass their own row
-//! functions.
+//! Makes forward and backward passes over `[num_seqs, seq_len]` arrays from a function that
+//! computes one row. Later chapters pass their own row functions.
 
 use linrec::{Direction, Element, Error, Options, Outputs, validate};
 use ndarray::{ArrayBase, ArrayView1, ArrayView2, ArrayViewMut1, Axis, CowArray, Ix2, RawData};

@@ -98,7 +98,7 @@ fn any_split(lesson: &mut Lesson) -> Result {
 fn reverse(lesson: &mut Lesson) -> Result {
     lesson.step("reverse", "The other direction")?;
     lesson.say(
-        "In reverse the loop starts at the last element, and the initial state stands behind the \
+        "In reverse the loop starts at the last element, and the initial state comes after the \
          end. Two sequences at once, one per row:",
     );
     let inputs = array![[1.0, 2.0, 3.0, 4.0], [1.0, 0.0, 0.0, 0.0]];
@@ -120,7 +120,7 @@ fn reverse(lesson: &mut Lesson) -> Result {
     let result = Loop.forward(row(x)?.view(), row(c)?.view(), &options)?;
     let reversed = result.outputs.into_iter().collect::<Vec<_>>();
     lesson.check(
-        "outputs in reverse that differ from flip, loop, flip",
+        "reverse outputs that differ from the flipped loop over flipped inputs",
         differing(&reversed, &flipped),
         0.0,
     );

@@ -13,7 +13,7 @@ pub struct Part<'a, T> {
     outputs: ArrayViewMut1<'a, T>,
     /// The products of the part's coefficients up to and including each element's.
     products: Vec<T>,
-    /// The state before the first element, as far as it is known.
+    /// The state before the first element; zero until it is known.
     pub(crate) before: T,
     /// The number of elements that the last loop over this part has handled.
     pub(crate) steps: usize,

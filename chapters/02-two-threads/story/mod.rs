@@ -102,7 +102,7 @@ fn operator(lesson: &mut Lesson) -> Result {
         let [a, b, c] = std::array::from_fn(|_| Transition { coeff: digit(), state: digit() });
         wrong += usize::from(a.then(b).then(c) != a.then(b.then(c)));
     }
-    lesson.check("triples of whole numbers, of 1000, where they do", wrong as f64, 0.0);
+    lesson.check("triples of whole numbers, of 1000, in which brackets matter", wrong as f64, 0.0);
     Ok(())
 }
 
@@ -135,7 +135,11 @@ fn tree_of_eight(lesson: &mut Lesson) -> Result {
     lesson.table("tree.csv", Kind::Computed, &table)?;
     lesson.check("combinations of ranges that do not touch", gaps as f64, 0.0);
     let missing = ranges.iter().enumerate().filter(|&(t, &range)| range != (0, t)).count();
-    lesson.check("threads that do not hold all parts up to theirs", missing as f64, 0.0);
+    lesson.check(
+        "threads without the combination of all parts up to their own",
+        missing as f64,
+        0.0,
+    );
     let picture = plot::svg(&[&WhoHoldsWhat { levels }])?;
     lesson.figure("tree.svg", "who holds what", Kind::Computed, &picture)
 }

@@ -179,7 +179,7 @@ mod parts {
     }
 
     #[test]
-    fn groups_of_no_size_change_nothing() {
+    fn groups_of_size_zero_change_nothing() {
         let mut entries = [1, 2, 3];
         merge_groups(&mut entries, 0, |a, b| a + b);
         assert_eq!(entries, [1, 2, 3]);

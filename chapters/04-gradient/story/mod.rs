@@ -396,7 +396,7 @@ fn logarithms(lesson: &mut Lesson) -> lesson::Result {
     lesson.table("logarithms.csv", Kind::Computed, &table)?;
     let limit = slope_limit(&coeffs, &y, STEP)?;
     lesson.check("unshifted, largest difference to a slope", errors.0, limit);
-    lesson.check("its share of the shifted one's", errors.0 / errors.1, 1e-6);
+    lesson.check("unshifted difference / shifted difference", errors.0 / errors.1, 1e-6);
     lesson.value("shifted_error", format!("{:.2}", errors.1), Kind::Computed);
     Ok(())
 }

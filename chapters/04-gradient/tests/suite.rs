@@ -78,7 +78,7 @@ mod gradient {
     use rand::rngs::StdRng;
 
     #[test]
-    fn shifts_follow_the_walk() {
+    fn shifts_follow_the_direction() {
         let array = array![[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
         let fill = array![8.0, 9.0];
         let forward = shift(array.view(), Direction::Forward, fill.view()).unwrap();
@@ -93,7 +93,7 @@ mod gradient {
     }
 
     #[test]
-    fn slopes_of_a_cubic() {
+    fn differences_give_the_slopes_of_a_cubic() {
         let at = array![2.0, -1.0];
         let central = central_differences(at.view(), 1e-5, |p| Ok::<_, Error>(p[0].powi(3) * p[1]));
         let by_complex = complex_step(at.view(), |p| Ok::<_, Error>(p[0].powi(3) * p[1])).unwrap();

@@ -10,7 +10,7 @@ use linrec::simt::{Access, Counters, Trace, What};
 
 use crate::by_hand::shipped;
 
-/// How the lanes of a warp divide an array among them.
+/// A pattern in which the lanes of a warp load elements of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
     /// Consecutive lanes load consecutive elements of this many floats: 1 (`float`), 2 (`float2`)

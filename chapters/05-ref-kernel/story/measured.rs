@@ -1,8 +1,8 @@
 //! The measurements of chapter 5: the kernel's sectors, threads and time.
 //!
 //! One thread per sequence wastes most of a GPU, for two reasons that can be counted without a
-//! clock: each lane of a warp reads a sector of its own, and there are too few sequences for the
-//! warp slots. This part counts both on the emulator and draws the requests. Then it measures the
+//! clock: each lane of a warp reads another sector, and the sequences are too few for the warp
+//! slots. This part counts both on the emulator and draws the requests. Then it measures the
 //! kernel on a GPU if there is one, and the emulator itself on this machine's processor. `cargo
 //! xtask record --check` compares the counts with the committed record, but not the times.
 
@@ -51,7 +51,7 @@ pub(super) fn sectors(lesson: &mut Lesson) -> lesson::Result {
         }
     }
     lesson.table("sectors.csv", Kind::Computed, &table)?;
-    lesson.check("what is missing to 32 sectors per request, on any line", 32.0 - worst, 0.0);
+    lesson.check("sectors per request below 32, on any line", 32.0 - worst, 0.0);
 
     let rows: Vec<Request> = [
         ("float, consecutive", Pattern::Coalesced(1).cost()?.addresses),

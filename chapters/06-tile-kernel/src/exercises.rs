@@ -10,7 +10,7 @@ use crate::layout::Share;
 use crate::levels::{LANES, compose, scan_warp};
 
 /// Performs level 2 of the recurrence in reverse, with the lanes in the order of the row. Every
-/// lane combines its transition with those of the lanes above it.
+/// lane combines its transition with the transitions of all lanes above it.
 // ANCHOR: scan_warp_down
 pub fn scan_warp_down<T: Element>(lanes: &mut [Transition<T>]) {
     let mut reach = 1;

@@ -76,7 +76,7 @@ fn layout(lesson: &mut Lesson) -> lesson::Result {
     let mut holders = [0_usize; LAYOUT_STEPS];
     watched.loaded.iter().flatten().for_each(|&step| holders[step] += 1);
     let wrong = holders.iter().filter(|&&holders| holders != 1).count();
-    lesson.check("steps that no thread loads, or more than one", wrong as f64, 0.0);
+    lesson.check("steps that no thread or several threads load", wrong as f64, 0.0);
     let differ = watched.loaded.iter().zip(&shares);
     let differ = differ.filter(|(loaded, share)| !loaded.iter().copied().eq(share.steps())).count();
     lesson.check("threads that load other steps than `shares` says", differ as f64, 0.0);
@@ -213,7 +213,7 @@ fn block(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("block.csv", Kind::Computed, &table)?;
     let barriers = watched.arrivals as f64 / warps as f64 - 1.0;
-    lesson.check("barriers of a warp beyond the one", barriers.abs(), 0.0);
+    lesson.check("barriers of a warp beyond one", barriers.abs(), 0.0);
 
     // The state after a warp and the output of its last step are the same number, but rounded in
     // two ways.
@@ -294,11 +294,7 @@ fn stages(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     lesson.table("stages.csv", Kind::Computed, &table)?;
     let expected = [Some(1), Some(4), Some(128), None];
     let off = first_wrongs.iter().zip(expected).filter(|(found, expected)| **found != *expected);
-    lesson.check(
-        "stages that go wrong elsewhere than at 1, 4, 128 and nowhere",
-        off.count() as f64,
-        0.0,
-    );
+    lesson.check("stages whose first wrong step is not 1, 4, 128 or none", off.count() as f64, 0.0);
 
     let svg = plot::grid(&[&shape(device)?, &errors], 1)?;
     lesson.figure("stages.svg", "The four stages", Kind::Computed, &svg)
@@ -666,7 +662,7 @@ fn deals(lesson: &mut Lesson) -> lesson::Result {
         table.row([steps.to_string(), threads.to_string()].into_iter().chain(costs));
     }
     lesson.table("deals.csv", Kind::Computed, &table)?;
-    lesson.check("steps that nobody got", lost as f64, 0.0);
+    lesson.check("steps without a thread", lost as f64, 0.0);
     Ok(())
 }
 

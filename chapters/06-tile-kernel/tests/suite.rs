@@ -137,7 +137,7 @@ mod kernel {
     }
 
     #[test]
-    fn lanes_share_sectors_by_two() {
+    fn two_lanes_share_a_sector() {
         for (seq_len, per_request) in [(32, 4.0), (64, 8.0), (96, 12.0), (128, 16.0), (1024, 16.0)]
         {
             let launched = stages::counted(CHOICE, (3, seq_len)).unwrap();

@@ -109,7 +109,7 @@ mod tests {
     use super::{Act, of, traced};
 
     #[test]
-    fn a_block_lives_through_three_tiles() {
+    fn warps_publish_and_store_every_tile_once() {
         let ones = vec![1.0; 1200];
         let (outputs, trace, _) = traced(&ones, &ones).unwrap();
         assert_eq!(outputs[1199], 1200.0);

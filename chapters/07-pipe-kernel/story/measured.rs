@@ -295,7 +295,7 @@ pub(super) fn peers(lesson: &mut Lesson) -> lesson::Result {
             }
         }
     }
-    lesson.check("what is missing to the post's best, anywhere", (1.0 - least).max(0.0), 0.0);
+    lesson.check("largest share by which the post's best is faster", (1.0 - least).max(0.0), 0.0);
     lesson.value("least", format!("{least:.2}"), Kind::Computed);
     Ok(())
 }

@@ -227,8 +227,8 @@ fn far(lesson: &mut Lesson) -> lesson::Result {
     let last = last_rows(kernel, x, c, 1)?;
     let differ = alone.iter().zip(&last).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
     lesson.say(
-        "The emulator keeps only what is touched, and runs the last block of the launch. The row's outputs are \
-         compared with those of the same row alone in an array of its own.",
+        "The emulator keeps only what is touched, and runs the last block of the launch. Its outputs are \
+         compared with the outputs of the same row in an array that holds only this row.",
     );
     lesson.check("outputs that differ", differ as f64, 0.0);
 

@@ -78,7 +78,7 @@ mod pipe {
     }
 
     #[test]
-    fn far_rows_have_the_bits_of_near_ones() {
+    fn rows_past_2_to_the_31_have_the_same_bits() {
         let (inputs, coeffs) = data((1, SEQ_LEN));
         let pipe = KernelEngine::<f32>::new(&Device::simt(), PIPE).unwrap();
         let near = pipe.forward(inputs.view(), coeffs.view(), &Options::default()).unwrap().outputs;

@@ -194,7 +194,7 @@ fn ends(lesson: &mut Lesson, device: &Device) -> lesson::Result {
     let by_hand = [array![[31.0, 15.0, 5.0, 1.0]], array![[31.0 * 4.0, 15.0 * 29.0, 295.0, 178.0]]];
     let off = differ(&gradients.d_inputs, &by_hand[0]) + differ(&gradients.d_coeffs, &by_hand[1]);
     let off = off + f64::from(d_initial - 7.0 * 31.0).abs();
-    lesson.check("numbers that are not those by hand", off, 0.0);
+    lesson.check("numbers that differ from the results by hand", off, 0.0);
 
     let shape @ (num_seqs, seq_len) = lesson.size((50, 1300), (13_200, 4096));
     lesson.say(&format!(

@@ -5,7 +5,7 @@ use linrec::device::{Buffer, Device, Function, Launch, Module, Storage};
 use linrec::kernels::{self, ElementType, KernelChoice, Pass, PipeConfig};
 use linrec::{Direction, Error};
 
-/// Where the compiler knows the distance, which is 1 or -1.
+/// The accesses for which the compiler knows the distance, which is 1 or -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Known {
     /// True if it is known in the loads.

@@ -284,11 +284,7 @@ fn equal_counts(lesson: &mut Lesson) -> lesson::Result {
             conflicts.push((pass, memcode, into + from, theirs));
         }
     }
-    lesson.check(
-        "requests and sectors of all three that the emulator counts otherwise",
-        unequal as f64,
-        0.0,
-    );
+    lesson.check("requests and sectors that the emulator counts differently", unequal as f64, 0.0);
     lesson.say(
         "Conflicts of one sequence, by the emulator and by Nsight Compute (the latter on average):",
     );
@@ -322,6 +318,6 @@ pub(super) fn banks(lesson: &mut Lesson) -> lesson::Result {
         table.row([steps.to_string(), counted.to_string(), passes(steps, 1).to_string()]);
     }
     lesson.table("banks.csv", Kind::Computed, &table)?;
-    lesson.check("rows that the exercise's solution counts otherwise", unlike as f64, 0.0);
+    lesson.check("rows that the exercise's solution counts differently", unlike as f64, 0.0);
     Ok(())
 }

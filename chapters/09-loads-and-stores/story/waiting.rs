@@ -70,8 +70,8 @@ pub(super) fn first(lesson: &mut Lesson) -> lesson::Result {
          when it needs the first.",
     ));
     lesson.say(
-        "The kernels that ask first, on the H200, with so many bank words of shared memory left free after every 32. \
-         Conflicts are for every 32 elements:",
+        "The kernels that ask first, on the H200. After every 32 bank words of shared memory, some are left free. Conflicts \
+         are for every 32 elements:",
     );
     let header = [
         "kernel",

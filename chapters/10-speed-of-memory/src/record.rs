@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_endings_choose() {
+    fn names_and_their_endings_select_variants() {
         let ladder = Ladder::read().unwrap();
         let name = |name| ladder.best(name, 4096).unwrap().0;
         assert!(name("ring:a1").ends_with(":a1") && name("ring:a2").ends_with(":a2"));

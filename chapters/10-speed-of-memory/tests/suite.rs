@@ -28,7 +28,7 @@ mod contract {
     }
 
     #[test]
-    fn the_walk_adds() {
+    fn the_first_step_of_the_ladder_adds() {
         let x = Array2::from_shape_fn((3, 2052), |(row, l)| (row * 7 + l % 1000) as f32);
         let c = Array2::from_shape_fn((3, 2052), |(row, l)| (l % 77) as f32 - row as f32);
         for device in under_test() {

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn little() {
+    fn littles_law_gives_bytes_in_flight() {
         assert_eq!(bytes_in_flight(4000.0, 800.0), 3.2e6);
         let each = bytes_for_each_lane(4000.0, 800.0, 132, 64);
         assert!((11.0..12.0).contains(&each), "{each}");

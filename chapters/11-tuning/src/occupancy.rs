@@ -83,7 +83,7 @@ mod tests {
     use super::{Limit, Limits, blocks};
 
     #[test]
-    fn each_limit_in_turn() {
+    fn each_limit_can_be_the_smallest() {
         let h200 = Limits::H200;
         assert_eq!(blocks(&h200, 32, 256, 0), (8, Limit::Warps));
         assert_eq!(blocks(&h200, 32, 32, 0), (32, Limit::Blocks));

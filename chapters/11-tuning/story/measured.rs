@@ -71,7 +71,7 @@ pub(super) fn peers(lesson: &mut Lesson) -> lesson::Result {
     lesson.say(
         "On H200s, 13200 sequences of f32. Two records come from two runs, so each speed is divided by that of an \
          addition in its own run: torch.add for the peers, the roof for ours. There was no torch operation with the \
-         bytes of the backward pass; the addition of the same length stands in for it.",
+         bytes of the backward pass; the addition of the same length replaces it.",
     );
     let mut slower = 0;
     for pass in Pass::ALL {
@@ -175,8 +175,8 @@ pub(super) fn cpu(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("cpu", "On the processor")?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     lesson.say(&format!(
-        "The engine for processors, forward in f32, rows of 1024, as parts of its own roof with the same vectors and \
-         threads; and how many times faster than with one thread and no vector instructions beyond the usual. This \
+        "The engine for processors, forward in f32, rows of 1024: its speed relative to the roof with the same vectors \
+         and threads, and relative to one thread with no vector instructions beyond the usual. This \
          machine has {threads} threads.",
     ));
     let mut table = Table::new(["arrays", "vectors", "threads", "/ roof", "times faster"]);

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_short() {
+    fn lengths_have_binary_units() {
         assert_eq!(
             ["1 Ki", "64 Ki", "4 Mi", "1000"],
             [1 << 10, 1 << 16, 1 << 22, 1000].map(length)[..]

@@ -114,7 +114,7 @@ impl SharedOut {
         }
     }
 
-    /// Launches the kernel without its last block, so that the others wait in vain.
+    /// Launches the kernel without its last block, for which the others wait without end.
     ///
     /// # Errors
     ///

@@ -15,17 +15,7 @@ const TILES: usize = 4;
 
 /// Returns the names of the mistakes, in the order of the page.
 pub fn names() -> Vec<&'static str> {
-    let order = [
-        "published_without_release",
-        "epoch_before_state",
-        "taken_before_published",
-        "tile_by_number",
-        "epoch_that_stays",
-    ];
-    let place = |name: &&str| order.iter().position(|other| other == name);
-    let mut names: Vec<_> = suspect::names(TWIN).collect();
-    names.sort_by_key(|name| place(name).unwrap_or(order.len()));
-    names
+    suspect::names(TWIN).collect()
 }
 
 /// Finds the mistake of a kernel, or nothing in its correct twin with the name `long/chained`.

@@ -12,7 +12,7 @@ mod measured;
 mod pictures;
 
 use bench::draw::{differ, near_one};
-use lesson::{Kind, Lesson, Table};
+use lesson::{Kind, Lesson, Table, broken};
 use linrec::contract::{Domain, suspect as suspects};
 use linrec::device::Device;
 use linrec::reference::{self, Rounding};
@@ -195,7 +195,7 @@ fn waiting(lesson: &mut Lesson) -> lesson::Result {
     let lives = [live(Way::Chained)?, live(Way::Decoupled)?];
     lesson.say(&format!(
         "{WATCHED} blocks with a tile each, in the emulator. Block {LATE} is kept back when it knows what its tile does. \
-         Turns of the emulator in which each block only asked what others have told:",
+         Turns of the emulator in which each block only polled for what others publish:",
     ));
     let mut table = Table::new(["block", "chained", "decoupled", "it found a state"]);
     let blocks = 0..WATCHED as u64;
@@ -293,13 +293,7 @@ fn bits(lesson: &mut Lesson) -> lesson::Result {
 fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "What goes wrong")?;
     lesson.say("The chained scan with one mistake at a time, as the emulator sees it.");
-    let mut unnoticed = 0;
-    for name in suspect::names() {
-        let found = suspect::examine(name)?.map(|finding| finding.to_string());
-        unnoticed += usize::from(found.is_none());
-        lesson.say(&format!("{name}:"));
-        lesson.quote(found.as_deref().unwrap_or("nothing was found"));
-    }
+    let mut unnoticed = broken::narrate(lesson, suspect::names(), suspect::examine)?;
     lesson.say("published_by_a_plain_store, which is the kernel once with one mistake:");
     let found = plain_store()?;
     unnoticed += usize::from(found.is_none());
@@ -341,19 +335,20 @@ fn waves(lesson: &mut Lesson) -> lesson::Result {
     waves.compute(slice(&inputs), slice(&coeffs), Some(&mut trace))?;
     let life = Life::of(&trace, SHORT, Places::Groups);
     lesson.say(&format!(
-        "{BLOCKS} blocks share a sequence of {} tiles, {WAVES} for each. Of block 0: in which turn of the emulator it told \
-         what its tile does, in which it stored the tile's outputs, and what it told in between:",
+        "{BLOCKS} blocks share a sequence of {} tiles, {WAVES} for each. Of block 0: the turn of the emulator \
+         in which it published the tile's transition, the turn in which it stored the tile's outputs, and how many tiles \
+         it published in between:",
         BLOCKS * WAVES,
     ));
     let mut table =
-        Table::new(["wave", "tile", "told in turn", "stored in turn", "told in between"]);
+        Table::new(["wave", "tile", "published in", "stored in", "published in between"]);
     let mut least = usize::MAX;
     for wave in 0..WAVES {
         let tile = wave * BLOCKS;
-        let told =
+        let published =
             life.messages.iter().find(|message| message.tile == tile).map(|message| message.turn);
         let stored = life.stored.iter().find(|stored| stored.1 == tile).map(|stored| stored.2);
-        let (Some(told), Some(stored)) = (told, stored) else { continue };
+        let (Some(published), Some(stored)) = (published, stored) else { continue };
         let between = life
             .messages
             .iter()
@@ -362,14 +357,14 @@ fn waves(lesson: &mut Lesson) -> lesson::Result {
         if wave + AHEAD < WAVES {
             least = least.min(between);
         }
-        let cells = [wave, tile, told, stored, between];
+        let cells = [wave, tile, published, stored, between];
         table.row(cells.map(|number| number.to_string()));
     }
     lesson.table("waves.csv", Kind::Computed, &table)?;
     lesson.value("ahead", AHEAD, Kind::Computed);
     lesson.value("told_between", least, Kind::Computed);
     lesson.value("group", GROUP, Kind::Computed);
-    lesson.check("tiles stored before three others were told", f64::from(least < 3), 0.0);
+    lesson.check("tiles stored before three others were published", f64::from(least < 3), 0.0);
     let waited: usize = (0..BLOCKS as u64).map(|block| life.waited(block)).sum();
     lesson.value("waves_waited", waited, Kind::Computed);
     let svg = pictures::waves(&life, BLOCKS)?;

@@ -115,7 +115,7 @@ fn legend(area: &Area, top: i32) -> lesson::Result {
     )
 }
 
-/// When tiles are published and when they are stored: two rows for each block.
+/// The turns in which tiles are published and stored: two rows for each block.
 struct Waves<'a> {
     life: &'a Life,
     blocks: usize,
@@ -140,7 +140,7 @@ impl Panel for Waves<'_> {
         let x = |turn: usize| LEFT + 12 + (f64::from(width) * turn as f64 / turns).round() as i32;
         left(
             area,
-            "Each tile is told, and some waves later its outputs are stored",
+            "Each tile is published; its outputs are stored some waves later",
             (LEFT, 14),
             15,
         )?;
@@ -171,7 +171,7 @@ impl Panel for Waves<'_> {
         }
         let bottom = TOP + BLOCK * self.blocks as i32 + 10;
         area.draw(&Circle::new((LEFT + 6, bottom), 5, GREY.filled()))?;
-        left(area, "told, with the number of the wave", (LEFT + 18, bottom), 13)?;
+        left(area, "published, with the wave's number", (LEFT + 18, bottom), 13)?;
         let corners = [(LEFT + 251, bottom - 5), (LEFT + 261, bottom + 5)];
         area.draw(&Rectangle::new(corners, GREY.filled()))?;
         left(area, "stored; time goes from left to right", (LEFT + 270, bottom), 13)

@@ -11,7 +11,7 @@
 
 use std::process::ExitCode;
 
-use ch13_mamba::on_device::{Given, GradientRoom, Gradients, Room, Scan, Traffic};
+use ch13_mamba::on_device::{Given, GradientScratch, Gradients, Scan, Scratch, Traffic};
 use ch13_mamba::{Mixing, Sizes};
 use lesson::output::{self, println};
 use linrec::device::{Bench, Buffer, Choice, Device, ForwardOptions, Recurrence};
@@ -61,7 +61,7 @@ fn times(sizes: Sizes) -> Result<(), linrec::Error> {
         linrec::Error::Unsupported { engine: "roof".to_owned(), what: "elementwise.cu".to_owned() }
     })?;
     let add = device.program(&add)?.function(ROOF[1])?;
-    let mut room = GradientRoom::new(&device, sizes)?;
+    let mut scratch = GradientScratch::new(&device, sizes)?;
     let mut gradients = Gradients::new(&device, &given)?;
     let mut y: Buffer<f32> = device.allocate(own)?;
 
@@ -71,9 +71,9 @@ fn times(sizes: Sizes) -> Result<(), linrec::Error> {
     println!("device,batch,channels,states,len,what,run,ms,gb_per_s");
     for run in 0..=RUNS {
         let forward = bench.time_ms(|stream| {
-            scan.forward_into(&given, &mut room.states, &mut y, None, stream).map(drop)
+            scan.forward_into(&given, &mut scratch.states, &mut y, None, stream).map(drop)
         })?;
-        let Room { inputs, coeffs, outputs } = &mut room.states;
+        let Scratch { inputs, coeffs, outputs } = &mut scratch.states;
         let alone = bench.time_ms(|stream| {
             let options = ForwardOptions { stream: Some(stream), ..Default::default() };
             recurrence.forward_into(inputs, coeffs, outputs, (rows, len), options).map(drop)
@@ -85,7 +85,7 @@ fn times(sizes: Sizes) -> Result<(), linrec::Error> {
             launch.arg(packs as i64).run(stream).map(drop)
         })?;
         let backward = bench.time_ms(|stream| {
-            scan.backward_into(&given, &y, None, &mut room, &mut gradients, stream).map(drop)
+            scan.backward_into(&given, &y, None, &mut scratch, &mut gradients, stream).map(drop)
         })?;
         let recurrence_bytes = moved(&passes[1..2]);
         for (what, ms, bytes) in [

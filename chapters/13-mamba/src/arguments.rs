@@ -1,8 +1,9 @@
 //! The arguments of a selective scan, and the check that their shapes fit together.
 //!
-//! The names and shapes are those of Mamba's own function. Every way to compute the scan, on the
-//! CPU, step by step or on a device, begins with [`Arguments::sizes`], so that all of them refuse
-//! the same arguments with the same error. `tests/suite/scan.rs` tests the errors.
+//! The names and shapes come from Mamba's function, so that the page can show both calls. Every
+//! implementation of the scan (on the CPU, step by step, on a device) begins with
+//! [`Arguments::sizes`]. Therefore all of them refuse the same arguments with the same error, which
+//! names the argument and its shape. `tests/suite/scan.rs` tests the errors.
 
 use linrec::{Element, Error};
 use ndarray::{
@@ -151,7 +152,7 @@ impl<S> MixingArray<S> {
 ///
 /// # Errors
 ///
-/// [`Error::Unsupported`] if the last axis has an odd length.
+/// Returns [`Error::Unsupported`] if the last axis has an odd length.
 pub fn interleaved<T: Real>(array: ArrayView4<T>) -> Result<Array4<Complex<T>>, Error> {
     let (batch, groups, states, len) = array.dim();
     if len % 2 != 0 {

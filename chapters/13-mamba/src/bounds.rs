@@ -25,7 +25,7 @@ const ACTIVATION_ROUNDINGS: f64 = 2.0;
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 pub fn forward<S: State>(arguments: &Arguments<S>, levels: usize) -> Result<Output<f64>, Error> {
     let sizes = arguments.sizes()?;
     let mut y = Array3::zeros((sizes.batch, sizes.channels, sizes.len));
@@ -51,7 +51,7 @@ pub fn forward<S: State>(arguments: &Arguments<S>, levels: usize) -> Result<Outp
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 pub fn backward<S: State>(
     arguments: &Arguments<S>,
     d_y: ArrayView3<S::Real>,

@@ -69,7 +69,7 @@ impl<S: State> Expanded<S> {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     // ANCHOR: channel
     pub fn states(
         &mut self,
@@ -159,7 +159,7 @@ pub struct ChannelGradients<S: State> {
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 // ANCHOR: backward
 pub fn backward<S: State>(
     cpu: &Cpu,
@@ -167,11 +167,11 @@ pub fn backward<S: State>(
     expanded: &Expanded<S>,
     (d_y, d_last): (&[S::Real], &[S]),
     (d_b, d_c): (&mut [S], &mut [S]),
-    room: &mut Expanded<S>,
+    scratch: &mut Expanded<S>,
 ) -> Result<ChannelGradients<S>, Error> {
     let len = d_y.len();
     // y = Σ C h: the gradient reaches every state through the state's own C.
-    let d_states = slice(&mut room.inputs);
+    let d_states = slice(&mut scratch.inputs);
     outer(d_y, channel.c, d_states);
     add_read(d_y, expanded.outputs.view(), d_c);
     for (row, &d_last) in d_states.chunks_exact_mut(len.max(1)).zip(d_last) {
@@ -180,20 +180,20 @@ pub fn backward<S: State>(
 
     // The recurrence.
     let d_initial = cpu.backward_into(
-        room.inputs.view(),
+        scratch.inputs.view(),
         expanded.coeffs.view(),
         expanded.outputs.view(),
         &channel.options(),
-        room.outputs.view_mut(),
-        room.coeffs.view_mut(),
+        scratch.outputs.view_mut(),
+        scratch.coeffs.view_mut(),
     )?;
 
     // Back through c = e^(Δ A) and x = Δ u B.
-    add_products(&expanded.scaled, room.outputs.view(), d_b);
+    add_products(&expanded.scaled, scratch.outputs.view(), d_b);
     let zeros = || vec![S::Real::zero(); len];
     let (mut d_u, mut d_delta) = (zeros(), zeros());
     let mut d_a = vec![S::zero(); channel.a.len()];
-    let arrays = [&room.outputs, &room.coeffs, &expanded.coeffs];
+    let arrays = [&scratch.outputs, &scratch.coeffs, &expanded.coeffs];
     for (n, d_a) in d_a.iter_mut().enumerate() {
         let rows = arrays.map(|array| &array.as_slice().unwrap_or_default()[n * len..][..len]);
         let b = &channel.b[n * len..][..len];

@@ -30,7 +30,8 @@ impl<'a> Problem<'a> {
     ///
     /// # Errors
     ///
-    /// If the problem has another form, if its shapes do not fit together, or if it is empty.
+    /// Returns an error if the problem has another form, if its shapes do not fit together, or if
+    /// it is empty.
     pub fn of(given: &'a Given<f32>) -> Result<Self, Error> {
         let sizes = given.arguments().sizes()?;
         let slices = (
@@ -108,7 +109,7 @@ impl Unfused {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     pub fn scan(&mut self, cpu: &Cpu, problem: &Problem, y: &mut [f32]) -> Result<(), Error> {
         self.expand(problem);
         self.recurrence(cpu)?;
@@ -133,7 +134,7 @@ impl Unfused {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     pub fn recurrence(&mut self, cpu: &Cpu) -> Result<(), Error> {
         let (x, c) = (self.inputs.view(), self.coeffs.view());
         cpu.forward_into(x, c, &Options::default(), self.outputs.view_mut())?;

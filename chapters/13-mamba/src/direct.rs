@@ -10,7 +10,7 @@ use crate::{Arguments, Output, State};
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 // ANCHOR: direct
 pub fn direct<S: State>(arguments: &Arguments<S>) -> Result<Output<S::Wide>, Error> {
     let sizes = arguments.sizes()?;

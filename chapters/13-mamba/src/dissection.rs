@@ -12,7 +12,7 @@ use crate::arguments::Arguments;
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 // ANCHOR: one_channel
 pub fn one_channel<T: Real>(
     [u, delta]: [&Array1<T>; 2],
@@ -33,7 +33,7 @@ pub fn one_channel<T: Real>(
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 // ANCHOR: expand
 pub fn expand<T: Real>(arguments: &Arguments<T>) -> Result<[Array4<T>; 2], Error> {
     let sizes = arguments.sizes()?;
@@ -51,7 +51,7 @@ pub fn expand<T: Real>(arguments: &Arguments<T>) -> Result<[Array4<T>; 2], Error
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 // ANCHOR: contract
 pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Result<Array3<T>, Error> {
     let (batch, channels, num_states, len) = states.dim();
@@ -68,7 +68,7 @@ pub fn contract<T: Real>(arguments: &Arguments<T>, states: &Array4<T>) -> Result
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 // ANCHOR: scan
 pub fn scan<T: Real>(arguments: &Arguments<T>) -> Result<Array3<T>, Error> {
     let [inputs, coeffs] = expand(arguments)?;

@@ -14,7 +14,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together, or if the sequence has no such position.
+/// Returns an error if the shapes do not fit together, or if the sequence has no such position.
 // ANCHOR: in_two
 pub fn in_two(
     cpu: &Cpu,
@@ -57,7 +57,7 @@ fn part(given: &Given<f64>, from: usize, to: usize) -> Given<f64> {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 // ANCHOR: logarithms
 pub fn d_a(arguments: &Arguments<f64>, d_states: ArrayView2<f64>) -> Result<Array2<f64>, Error> {
     let sizes = arguments.sizes()?;

@@ -119,7 +119,7 @@ impl<S: State> Given<S> {
 ///
 /// # Errors
 ///
-/// If the archive inside this program is unreadable.
+/// Returns an error if the archive inside this program is unreadable.
 pub fn cases() -> Result<Vec<Golden>, ReadNpzError> {
     let archive: &[u8] = include_bytes!("../../../tests/data/selective_scan_f64.npz");
     let mut npz = NpzReader::new(Cursor::new(archive))?;
@@ -176,7 +176,7 @@ fn read(npz: &mut Npz, name: &'static str) -> Result<Golden, ReadNpzError> {
 ///
 /// # Errors
 ///
-/// If the scan fails.
+/// Returns an error if the scan fails.
 pub fn distances(cpu: &Cpu, golden: &Golden) -> Result<Vec<(&'static str, f64)>, Error> {
     let arguments = golden.given.arguments();
     let output = selective_scan(cpu, &arguments)?;

@@ -80,7 +80,7 @@ const PIECE: usize = 32;
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 pub fn selective_scan_backward<S: State>(
     cpu: &Cpu,
     arguments: &Arguments<S>,
@@ -170,13 +170,13 @@ struct OfChannel<S: State> {
 impl<S: State> Way<'_, '_, S> {
     fn back(&self, piece: Piece) -> Result<PieceGradients<S>, Error> {
         let Sizes { states, len, .. } = self.sizes;
-        let mut rooms = (Expanded::new(states, len), Expanded::new(states, len));
+        let mut scratches = (Expanded::new(states, len), Expanded::new(states, len));
         let are_fixed = [self.arguments.b.is_fixed(), self.arguments.c.is_fixed()];
         let mut shared = [vec![S::zero(); states * len], vec![S::zero(); states * len]];
         let mut channels = Vec::with_capacity(piece.channels.len());
         for number in piece.channels.clone() {
             let [d_b, d_c] = &mut shared;
-            let mut channel = self.channel((piece.batch, number), (d_b, d_c), &mut rooms)?;
+            let mut channel = self.channel((piece.batch, number), (d_b, d_c), &mut scratches)?;
             // A fixed B or C belongs to one channel: sum over the positions.
             for (i, sums) in shared.iter_mut().enumerate().filter(|(i, _)| are_fixed[*i]) {
                 let rows = sums.chunks_exact(len);
@@ -195,7 +195,7 @@ impl<S: State> Way<'_, '_, S> {
         &self,
         (batch, number): (usize, usize),
         (d_b, d_c): (&mut [S], &mut [S]),
-        (expanded, room): &mut (Expanded<S>, Expanded<S>),
+        (expanded, scratch): &mut (Expanded<S>, Expanded<S>),
     ) -> Result<OfChannel<S>, Error> {
         let own = Own::of(self.arguments, &self.shared, batch, number);
         let channel = own.channel();
@@ -217,7 +217,7 @@ impl<S: State> Way<'_, '_, S> {
         let d_last = self.d_last_state.map(|d| d.slice(s![batch, number, ..]).to_vec());
         let d_results = (&d_v[..], &d_last.unwrap_or_default()[..]);
         let mut inner =
-            channel::backward(&self.cpu, &channel, expanded, d_results, (d_b, d_c), room)?;
+            channel::backward(&self.cpu, &channel, expanded, d_results, (d_b, d_c), scratch)?;
 
         // D u, and from Δ back to the given delta.
         let mut d_d = S::Real::zero();

@@ -60,7 +60,7 @@ impl Add for Count {
     type Output = Count;
 
     fn add(self, other: Count) -> Count {
-        self.beside(other).rounded(1.0)
+        self.joined(other).rounded(1.0)
     }
 }
 // ANCHOR_END: operations
@@ -82,7 +82,7 @@ impl Count {
     pub fn sum(terms: impl Iterator<Item = Count>) -> Self {
         let (mut sum, mut others) = (Count::default(), -1.0_f64);
         for term in terms {
-            sum = sum.beside(term);
+            sum = sum.joined(term);
             others += 1.0;
         }
         sum.rounded(others.max(0.0))
@@ -90,7 +90,7 @@ impl Count {
     // ANCHOR_END: sum
 
     /// Collects the terms of both without adding them.
-    fn beside(self, other: Count) -> Self {
+    fn joined(self, other: Count) -> Self {
         Count {
             size: self.size + other.size,
             weight: self.weight + other.weight,

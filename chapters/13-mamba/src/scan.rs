@@ -29,7 +29,7 @@ pub struct Output<S: State> {
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 pub fn selective_scan<S: State>(cpu: &Cpu, arguments: &Arguments<S>) -> Result<Output<S>, Error> {
     // One thread is enough for a channel; the other threads have channels too.
     selective_scan_by(&cpu.clone().single_threaded(), arguments)
@@ -40,7 +40,7 @@ pub fn selective_scan<S: State>(cpu: &Cpu, arguments: &Arguments<S>) -> Result<O
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together, or if the engine fails.
+/// Returns an error if the shapes do not fit together, or if the engine fails.
 // ANCHOR: selective_scan
 pub fn selective_scan_by<S: State>(
     engine: &dyn Engine<S>,

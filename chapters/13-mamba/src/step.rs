@@ -17,7 +17,7 @@ use crate::{Output, State};
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the shapes do not fit together, or if `l` is out of range.
+/// Returns [`Error::ShapeMismatch`] if the shapes do not fit together, or if `l` is out of range.
 // ANCHOR: step
 pub fn step<S: State>(
     arguments: &Arguments<S>,
@@ -71,7 +71,7 @@ fn check<S: State>(
 ///
 /// # Errors
 ///
-/// If the shapes do not fit together.
+/// Returns an error if the shapes do not fit together.
 pub fn step_by_step<S: State>(arguments: &Arguments<S>) -> Result<Output<S>, Error> {
     let sizes = arguments.sizes()?;
     let mut y = zeros((sizes.batch, sizes.channels, sizes.len))?;

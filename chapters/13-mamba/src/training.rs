@@ -53,7 +53,7 @@ pub fn score<T: Real>(logits: &Array2<T>, batch: &Batch) -> Score<T> {
 ///
 /// # Errors
 ///
-/// If the scan fails.
+/// Returns an error if the scan fails.
 // ANCHOR: gradient
 pub fn loss_and_gradient<T: Real>(
     scanner: &impl Scanner<T>,
@@ -128,7 +128,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If the scan fails.
+    /// Returns an error if the scan fails.
     pub fn train(&self, seed: u64, watch: &dyn Fn()) -> Result<Trained, Error> {
         self.train_by(&engine(), seed, watch)
     }
@@ -137,7 +137,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If the scan fails.
+    /// Returns an error if the scan fails.
     // ANCHOR: train
     pub fn train_by(
         &self,
@@ -187,7 +187,7 @@ impl Trained {
 ///
 /// # Errors
 ///
-/// If the scan fails.
+/// Returns an error if the scan fails.
 pub fn right_answers<T: Real>(
     scanner: &impl Scanner<T>,
     block: &Block<T>,

@@ -91,7 +91,7 @@ impl Lessons {
     ///
     /// # Errors
     ///
-    /// If the scan fails.
+    /// Returns an error if the scan fails.
     // ANCHOR: teach
     pub fn teach(
         &self,
@@ -145,7 +145,7 @@ impl<'a, T: Real> Sampler<'a, T> {
     ///
     /// # Errors
     ///
-    /// If the temperature is not a positive number.
+    /// Returns an error if the temperature is not a positive number.
     pub fn new(
         block: &'a Block<T>,
         first: usize,
@@ -165,7 +165,7 @@ impl<'a, T: Real> Sampler<'a, T> {
     ///
     /// # Errors
     ///
-    /// If the block's step fails, or if its logits give no probabilities.
+    /// Returns an error if the block's step fails, or if its logits give no probabilities.
     pub fn write(&mut self) -> Result<usize, Error> {
         let logits = self.block.step(&[self.token], &mut self.memory)?;
         let logits = logits.column(0).mapv(|logit| logit.widen() / self.temperature);
@@ -195,7 +195,7 @@ fn refused(what: String) -> Error {
 ///
 /// # Errors
 ///
-/// If the scan fails.
+/// Returns an error if the scan fails.
 pub fn foreseen<T: Real>(
     scanner: &impl Scanner<T>,
     block: &Block<T>,

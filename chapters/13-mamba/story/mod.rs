@@ -183,7 +183,11 @@ fn witnesses(lesson: &mut Lesson) -> lesson::Result {
     small.a = small.a.slice_axis(Axis(0), few.into()).to_owned();
     let arguments = small.arguments();
     let difference = array_distance(&selective_scan(&cpu, &arguments)?.y, &direct(&arguments)?.y);
-    lesson.check("8 of the post's channels, 1024 steps, in f64", difference, 1e-11);
+    lesson.check(
+        "8 of the post's channels, 1024 steps, f64, largest difference",
+        difference,
+        1e-11,
+    );
     Ok(())
 }
 

@@ -39,7 +39,7 @@ impl Computed {
 ///
 /// # Errors
 ///
-/// If the device fails.
+/// Returns an error if the device fails.
 pub fn compute(
     device: &Device,
     exponential: Exponential,
@@ -91,7 +91,7 @@ pub fn compute(
 ///
 /// # Errors
 ///
-/// If the device fails, or if the threads cannot be started.
+/// Returns an error if the device fails, or if the threads cannot be started.
 pub fn with_threads(
     threads: usize,
     exponential: Exponential,
@@ -111,7 +111,7 @@ pub fn with_threads(
 ///
 /// # Errors
 ///
-/// If the arrays do not have the sizes of the problem.
+/// Returns an error if the arrays do not have the sizes of the problem.
 pub fn exact(problem: &Problem, d_out: &[f32]) -> Result<[Vec<f64>; 7], Error> {
     let Sizes { batch, channels, len } = problem.sizes;
     let wide = |values: &[f32]| values.iter().copied().map(f64::from).collect::<Vec<f64>>();

@@ -11,7 +11,7 @@ use crate::problem::{Problem, STATES};
 ///
 /// # Errors
 ///
-/// If the device fails.
+/// Returns an error if the device fails.
 pub fn compute(
     device: &Device,
     exponential: Exponential,

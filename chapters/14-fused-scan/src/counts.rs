@@ -61,7 +61,7 @@ impl Counted {
     ///
     /// # Errors
     ///
-    /// If the device fails.
+    /// Returns an error if the device fails.
     pub fn of(rung: Rung, problem: &Problem) -> Result<Counted, Error> {
         let device = Device::simt();
         let kernel = Kernel::new(&device, rung)?;

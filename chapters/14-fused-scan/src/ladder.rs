@@ -132,7 +132,7 @@ impl Arrays {
     ///
     /// # Errors
     ///
-    /// If the device has not enough memory.
+    /// Returns an error if the device has not enough memory.
     pub fn upload(device: &Device, problem: &Problem) -> Result<Arrays, Error> {
         let Problem { u, delta, z, b, c, a, d, .. } = problem;
         let upload = |name, values: &[f32]| -> Result<Buffer<f32>, Error> {
@@ -157,7 +157,7 @@ impl Arrays {
     ///
     /// # Errors
     ///
-    /// If the device has not enough memory.
+    /// Returns an error if the device has not enough memory.
     pub fn in_one_piece(device: &Device, problem: &Problem) -> Result<Arrays, Error> {
         let Problem { u, delta, z, b, c, a, d, .. } = problem;
         let parts = [u, delta, z, b, c, a, d];
@@ -199,7 +199,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the kernel cannot be found, compiled or loaded.
+    /// Returns [`Error::Device`] if the kernel cannot be found, compiled or loaded.
     pub fn new(device: &Device, rung: Rung) -> Result<Kernel, Error> {
         Kernel::load(device, rung, rung.file())
     }
@@ -208,7 +208,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// The same as for [`Kernel::new`].
+    /// Returns the same errors as [`Kernel::new`].
     pub fn load(device: &Device, rung: Rung, file: &str) -> Result<Kernel, Error> {
         let program = kernels::program(file).ok_or_else(|| {
             let message = format!("there is no kernels/{file}");
@@ -222,7 +222,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the kernel needs rows of whole vectors and gets others,
+    /// Returns [`Error::Unsupported`] if the kernel needs rows of whole vectors and gets others,
     /// [`Error::Device`] if the device fails, and [`Error::Kernel`] with what the emulator finds.
     pub fn launch(
         &self,
@@ -237,7 +237,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// The same as for [`Kernel::launch`].
+    /// Returns the same errors as [`Kernel::launch`].
     // ANCHOR: launch
     pub fn launch_on(
         &self,
@@ -280,7 +280,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// The same as for [`Kernel::launch`].
+    /// Returns the same errors as [`Kernel::launch`].
     pub fn compute(&self, problem: &Problem) -> Result<(Vec<f32>, Counters), Error> {
         let arrays = Arrays::upload(&self.device, problem)?;
         let mut out = self.device.allocate_named("out", problem.sizes.elements())?;

@@ -33,7 +33,7 @@ impl Act {
 
 /// An act on a tile in one turn; a turn is the time between two barriers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Deed {
+pub struct Action {
     /// The index of the tile.
     pub tile: usize,
     /// The act.
@@ -47,8 +47,8 @@ pub struct Deed {
 ///
 /// # Errors
 ///
-/// If the device fails.
-pub fn of(tiles: usize) -> Result<Vec<Deed>, Error> {
+/// Returns an error if the device fails.
+pub fn of(tiles: usize) -> Result<Vec<Action>, Error> {
     let sizes = Sizes { batch: 1, channels: 64, len: tiles * TILE };
     let problem = Problem::draw(sizes, false, 141);
     let device = Device::simt();
@@ -57,13 +57,13 @@ pub fn of(tiles: usize) -> Result<Vec<Deed>, Error> {
     let mut out = device.allocate_named("out", sizes.elements())?;
     let mut trace = Trace::new(1 << 20);
     kernel.launch(&arrays, &mut out, Some(&mut trace))?;
-    Ok(deeds(&trace, sizes))
+    Ok(actions(&trace, sizes))
 }
 
 /// The number of turns by which the helpers begin before the walk.
 const AHEAD: i64 = 2;
 
-fn deeds(trace: &Trace, sizes: Sizes) -> Vec<Deed> {
+fn actions(trace: &Trace, sizes: Sizes) -> Vec<Action> {
     let first_lane = |event: &Event| event.lanes.trailing_zeros().min(31) as usize;
     let least = |of: fn(&Event) -> Option<&[u64; 32]>| {
         let all = trace.events.iter();
@@ -79,7 +79,7 @@ fn deeds(trace: &Trace, sizes: Sizes) -> Vec<Deed> {
     let mut turns = [-AHEAD; 2];
     // The turns of acts without a tile in their addresses; their tiles count up by one.
     let mut counted: [Vec<i64>; 2] = Default::default();
-    let mut deeds = Vec::new();
+    let mut actions = Vec::new();
     for event in &trace.events {
         let which = match event.warp {
             0 => 0,
@@ -113,12 +113,12 @@ fn deeds(trace: &Trace, sizes: Sizes) -> Vec<Deed> {
             _ => None,
         };
         if let Some((tile, act)) = found {
-            deeds.push(Deed { tile, act, turn });
+            actions.push(Action { tile, act, turn });
         }
     }
-    deeds.sort_unstable();
-    deeds.dedup();
-    deeds
+    actions.sort_unstable();
+    actions.dedup();
+    actions
 }
 
 fn copied(event: &Event) -> Option<&[u64; 32]> {

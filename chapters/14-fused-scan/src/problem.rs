@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_by_hand() {
+    fn a_step_equals_the_formula_by_hand() {
         let sizes = Sizes { batch: 1, channels: 1, len: 2 };
         let mut problem = Problem::draw(sizes, false, 1);
         problem.a.fill(-1.0);

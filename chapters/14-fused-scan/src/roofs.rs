@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_roof_by_hand() {
+    fn a_roof_equals_the_formula_by_hand() {
         // 1000 SMs of 1 GHz have 10^9 SM clocks in a ms.
         let gpu = Gpu { sms: 1000.0, clock_ghz: 1.0, gb_per_s: 1000.0 };
         let work = Work { bytes: 16.0, special: 16.0, instructions: 80.0 };

@@ -10,18 +10,9 @@ use crate::problem::{Problem, Sizes, worst};
 /// The file of the kernel without a mistake.
 pub const TWIN: &str = "fused/quad.cu";
 
-/// The names of the mistakes, in the order of the page.
+/// Returns the names of the mistakes, in the order of the page.
 pub fn names() -> Vec<&'static str> {
-    let order = [
-        "walk_before_the_tile",
-        "tile_before_the_end_of_the_walk",
-        "sum_by_half_a_warp",
-        "powers_of_two_for_powers_of_e",
-    ];
-    let place = |name: &&str| order.iter().position(|other| other == name);
-    let mut names: Vec<_> = suspect::names(TWIN).collect();
-    names.sort_by_key(|name| place(name).unwrap_or(order.len()));
-    names
+    suspect::names(TWIN).collect()
 }
 
 /// Returns what is found in the kernel of this name, or in the correct one by the name of
@@ -29,7 +20,7 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if no kernel of this name is shipped.
+/// Returns [`Error::Device`] if no kernel of this name is shipped.
 // ANCHOR: examine
 pub fn examine(name: &str) -> Result<Option<Finding>, Error> {
     let file = if name.contains('/') { format!("{name}.cu") } else { format!("broken/{name}.cu") };

@@ -100,7 +100,7 @@ fn coupling_gradient<'a>(
 ///
 /// # Errors
 ///
-/// If a scan fails.
+/// Returns an error if a scan fails.
 pub fn compare<T: Real>(
     block: &Block<T>,
     batch: &Batch,

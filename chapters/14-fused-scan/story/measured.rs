@@ -209,7 +209,7 @@ pub(super) fn part_of_issue(lesson: &mut Lesson, name: &str, issue: f64) -> less
 pub(super) fn assembled(lesson: &mut Lesson, outputs: f64) -> lesson::Result {
     lesson.say(
         "What the assembler made of the loops that walk (ptxas 12.9 for sm_90, disassembled), for each state and step, and the \
-         least ms by the issue of these alone. That of lane has loads, softplus and gate in it:",
+         least ms by the issue of these alone. The loop of lane contains loads, softplus and gate:",
     );
     let mut table = Table::new(["loop of", "instructions", "powers", "places", "ms"]);
     for row in read(ASSEMBLED)?.rows() {

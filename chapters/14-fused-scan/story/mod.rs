@@ -11,7 +11,7 @@ mod pictures;
 use ch13_mamba::block::Weights;
 use ch13_mamba::on_device::{Scan, Traffic};
 use ch13_mamba::training::{Plan, Trained};
-use lesson::{Kind, Lesson, Table};
+use lesson::{Kind, Lesson, Table, broken};
 use linrec::device::{Choice, Device, Exponential};
 use linrec::simt::{Class, special};
 use ndarray::Array1;
@@ -234,7 +234,7 @@ const TILES: usize = 8;
 
 fn tiles(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("tiles", "The life of a tile")?;
-    let deeds = life::of(TILES)?;
+    let actions = life::of(TILES)?;
     lesson.say(
         "A block of the library's kernel, from the emulator's trace. A turn is what lies between two barriers; in which turn a \
          warp that helps sends a tile of u to shared memory, makes it ready, and stores its outputs; and in which a warp that \
@@ -244,8 +244,8 @@ fn tiles(lesson: &mut Lesson) -> lesson::Result {
     let mut off = 0;
     for tile in 0..TILES {
         let turn = |act| {
-            let found = deeds.iter().find(|deed| (deed.tile, deed.act) == (tile, act));
-            found.map(|deed| deed.turn)
+            let found = actions.iter().find(|action| (action.tile, action.act) == (tile, act));
+            found.map(|action| action.turn)
         };
         let turns = Act::ALL.map(turn);
         let expected = [-2, -1, 0, 1].map(|turn| Some(turn + tile as i64));
@@ -254,8 +254,8 @@ fn tiles(lesson: &mut Lesson) -> lesson::Result {
         table.row([tile.to_string()].into_iter().chain(cells));
     }
     lesson.table("tiles.csv", Kind::Computed, &table)?;
-    lesson.check("deeds that are not in their turn", off as f64, 0.0);
-    let svg = pictures::tiles(&deeds, TILES)?;
+    lesson.check("actions outside of their turn", off as f64, 0.0);
+    let svg = pictures::tiles(&actions, TILES)?;
     lesson.figure("tiles.svg", "The life of tiles", Kind::Computed, &svg)
 }
 
@@ -367,7 +367,7 @@ fn chunks(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.table("chunks.csv", Kind::Computed, &table)?;
     let added = errors[1..].iter().map(|error| error - errors[0]).fold(0.0, f64::max);
-    lesson.check("what cutting adds to the largest error / largest output", added, 1e-6);
+    lesson.check("error added by cutting / largest output", added, 1e-6);
     // Seven of eight chunks have an end that another chunk needs.
     let share = (counted[2] - counted[0]) / counted[0] * 8.0 / 7.0;
     lesson.value("ends_share", format!("{share:.2}"), Kind::Computed);
@@ -415,13 +415,7 @@ fn training(lesson: &mut Lesson) -> lesson::Result {
 fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "What goes wrong")?;
     lesson.say("The kernel quad with one mistake at a time, as the emulator or the bound sees it.");
-    let mut unnoticed = 0;
-    for name in suspect::names() {
-        let found = suspect::examine(name)?.map(|finding| finding.to_string());
-        unnoticed += usize::from(found.is_none());
-        lesson.say(&format!("{name}:"));
-        lesson.quote(found.as_deref().unwrap_or("nothing was found"));
-    }
-    lesson.check("mistakes that went unnoticed", f64::from(unnoticed as u32), 0.0);
+    let unnoticed = broken::narrate(lesson, suspect::names(), suspect::examine)?;
+    lesson.check("mistakes that went unnoticed", unnoticed as f64, 0.0);
     Ok(())
 }

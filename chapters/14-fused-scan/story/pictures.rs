@@ -6,7 +6,7 @@ use plotters::prelude::*;
 
 use super::OfRung;
 use super::measured::Marks;
-use crate::life::{Act, Deed};
+use crate::life::{Act, Action};
 
 const LEFT: i32 = 110;
 const RIGHT: i32 = 16;
@@ -14,7 +14,7 @@ const TOP: i32 = 34;
 
 /// The acts on tiles, turn by turn.
 struct Tiles<'a> {
-    deeds: &'a [Deed],
+    actions: &'a [Action],
     tiles: usize,
 }
 
@@ -22,8 +22,8 @@ const ROW: i32 = 26;
 const CELL: i32 = 20;
 
 /// Draws one row for each tile and one column for each turn.
-pub(super) fn tiles(deeds: &[Deed], tiles: usize) -> lesson::Result<String> {
-    plot::grid(&[&Tiles { deeds, tiles }], 1)
+pub(super) fn tiles(actions: &[Action], tiles: usize) -> lesson::Result<String> {
+    plot::grid(&[&Tiles { actions, tiles }], 1)
 }
 
 /// Returns the colour, strength and name of an act; the act of a computing warp is filled.
@@ -54,10 +54,12 @@ impl Panel for Tiles<'_> {
             let ends = [(x(turn - 2), TOP - 6), (x(turn - 2), y(self.tiles))];
             area.draw(&PathElement::new(ends, GREY.mix(0.5).stroke_width(1)))?;
         }
-        for deed in self.deeds {
-            let (color, strength, _) = look(deed.act);
-            let corners =
-                [(x(deed.turn) + 3, y(deed.tile)), (x(deed.turn + 1) - 3, y(deed.tile) + CELL)];
+        for action in self.actions {
+            let (color, strength, _) = look(action.act);
+            let corners = [
+                (x(action.turn) + 3, y(action.tile)),
+                (x(action.turn + 1) - 3, y(action.tile) + CELL),
+            ];
             area.draw(&Rectangle::new(corners, color.mix(strength).filled()))?;
         }
         let below = y(self.tiles) + 10;

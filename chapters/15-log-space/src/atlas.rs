@@ -122,7 +122,7 @@ fn generator(rate: f64, sequence: usize) -> StdRng {
 ///
 /// # Errors
 ///
-/// If a thread cannot be started.
+/// Returns an error if a thread cannot be started.
 pub fn map<T: Real>(grid: &Grid, method: &Method, title: &str) -> Result<Map> {
     over_rates(grid, title, |rate, sequence| {
         let problem = Problem::signed(grid, rate, sequence, |v| T::from_real(v).widen());
@@ -144,7 +144,7 @@ pub fn map<T: Real>(grid: &Grid, method: &Method, title: &str) -> Result<Map> {
 ///
 /// # Errors
 ///
-/// If a thread cannot be started.
+/// Returns an error if a thread cannot be started.
 pub fn stored_map<S: Float>(
     grid: &Grid,
     method: &Method,
@@ -203,7 +203,7 @@ fn log_space_bounds(problem: &Problem, logs: &[f64], narrow: Narrow) -> Vec<f64>
 ///
 /// # Errors
 ///
-/// The same as for [`stored_map`].
+/// Returns the same errors as [`stored_map`].
 pub fn sixteen_bits(grid: &Grid, method: &Method, name: &str) -> Result<[Map; 2]> {
     Ok([
         stored_map::<bf16>(grid, method, stored::BF16, &format!("{name}, bfloat16"))?,

@@ -100,7 +100,7 @@ fn scaled(a: f64, b: f64) -> f64 {
 ///
 /// # Errors
 ///
-/// If the shapes do not match.
+/// Returns an error if the shapes do not match.
 pub fn forward<T: Real>(
     engine: &LogSpace,
     inputs: ArrayView2<T>,
@@ -130,7 +130,7 @@ pub fn forward<T: Real>(
 ///
 /// # Errors
 ///
-/// If the shapes do not match.
+/// Returns an error if the shapes do not match.
 pub fn backward<T: Real>(
     engine: &LogSpace,
     d_outputs: ArrayView2<T>,

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_way_in_16_bits_is_short() {
+    fn the_reach_of_16_bits_is_short() {
         let way = longest_way(F16, 16, 0.05).unwrap();
         assert!(way > 1.0 && way < 50.0, "{way}");
         assert!(longest_way(F16, 4096, 0.05).unwrap() < way);

@@ -38,7 +38,7 @@ impl Recurrence {
 ///
 /// # Errors
 ///
-/// If the archive inside this program is unreadable.
+/// Returns an error if the archive inside this program is unreadable.
 pub fn recurrences() -> Result<Vec<Recurrence>, ReadNpzError> {
     let mut npz = NpzReader::new(Cursor::new(
         include_bytes!("../../../tests/data/heinsen_f64.npz").as_slice(),
@@ -82,7 +82,7 @@ pub struct MinGruCase {
 ///
 /// # Errors
 ///
-/// If the archive inside this program is unreadable.
+/// Returns an error if the archive inside this program is unreadable.
 pub fn min_gru() -> Result<MinGruCase, ReadNpzError> {
     let mut npz = NpzReader::new(Cursor::new(
         include_bytes!("../../../tests/data/min_gru_f64.npz").as_slice(),

@@ -33,7 +33,7 @@ fn logs<T: Real>(k: T, h_tilde: T) -> (T, T) {
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the shapes do not fit.
+/// Returns [`Error::ShapeMismatch`] if the shapes do not fit.
 pub fn forward<T: Real>(
     engine: &LogSpace,
     k: ArrayView2<T>,
@@ -69,7 +69,7 @@ pub struct MinGruGradients<T> {
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if the arrays do not fit.
+/// Returns [`Error::ShapeMismatch`] if the arrays do not fit.
 pub fn backward<T: Real>(
     engine: &LogSpace,
     d_h: ArrayView2<T>,

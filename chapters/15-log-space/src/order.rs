@@ -5,7 +5,7 @@ use ch02_two_threads::tree;
 /// The order in which a prefix sum adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// From the first to the last, one after the other.
+    /// One after the other, from the first to the last.
     InOrder,
     /// In a tree: pairs, pairs of pairs, and so on, as in chapter 2.
     Tree,

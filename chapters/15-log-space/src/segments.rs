@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_cut_with_any_reach() {
+    fn zeros_begin_a_segment_with_any_reach() {
         let coeffs = [0.0, 0.5, 0.0, 0.0, -2.0, 0.5];
         assert_eq!(cut(&coeffs, f64::INFINITY), [0..2, 2..3, 3..6]);
         assert_eq!(cut(&[], 1.0), []);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sudden_step_beyond_the_reach_cuts() {
+    fn a_step_beyond_the_reach_begins_a_segment() {
         assert_eq!(cut(&[1.0, 1e-9, 1.0, 1.0], 8.0), [0..1, 1..4]);
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn stable(lesson: &mut Lesson) -> Result {
         lesson.value(&format!("first_wrong_{key}"), single, Kind::Computed);
     }
     lesson.table("stable.csv", Kind::Computed, &table)?;
-    lesson.check("log-sum-exp is wrong anywhere", last, 0.0);
+    lesson.check("types in which log-sum-exp gives wrong outputs", last, 0.0);
     Ok(())
 }
 
@@ -232,7 +232,7 @@ pub(super) fn zeros(lesson: &mut Lesson) -> Result {
     lesson.check("outputs that the cut gets wrong", wrong.count() as f64, 0.0);
     let missing = columns[1].iter().filter(|y| !y.is_nan()).count();
     lesson.check(
-        "outputs of the plain sums from the zero on that are numbers",
+        "outputs of the plain sums after the zero that are not NaN",
         missing as f64 - 2.0,
         0.0,
     );

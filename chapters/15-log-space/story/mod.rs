@@ -1,8 +1,9 @@
 //! The run of the chapter: it computes, checks and records every number that the page quotes.
 //!
 //! The steps follow the page: Heinsen's formula by hand, the limits of each method (in `limits`),
-//! sums that restart, gradients, and minGRU. Every error is shown relative to its derived bound, so
-//! a check fails if log space loses more than the theory allows. All random data has a fixed seed.
+//! sums that restart, gradients, and minGRU. Every error is shown relative to its derived bound.
+//! Therefore a check fails if log space loses more than the theory allows. All random data has a
+//! fixed seed. `cargo xtask record --check` compares the run with the committed record.
 
 mod limits;
 
@@ -271,7 +272,7 @@ fn over_length(lesson: &mut Lesson) -> Result {
     let lengths: Vec<usize> =
         std::iter::successors(Some(16), |l| Some(2 * l)).take_while(|&l| l <= longest).collect();
     let errors = |name, h: &[f64]| LengthErrors { name, upto: upto(&lengths, h, &exact) };
-    // In 16 bits the rounded problem is a different one, with exact states of its own.
+    // In 16 bits the rounded problem is a different one, with other exact states.
     let narrow = [
         stored_errors::<bf16>("bfloat16 logarithms", &lengths, &k, &h_tilde),
         stored_errors::<f16>("float16 logarithms", &lengths, &k, &h_tilde),

@@ -1,8 +1,9 @@
 //! The tests of chapter 15: one program, linked once.
 //!
-//! One module for each subject: the atlas, the contract's table of cases, golden data, minGRU. Log
-//! space is judged by the bound that `bound` derives from the given problem; two tests make sure
-//! that this bound is neither too wide to notice a lost carry nor as narrow as the bound of a tree.
+//! Each module has one subject: the atlas, the contract's table of cases, golden data, minGRU. The
+//! tests judge log space by the bound that `bound` derives from the given problem. Two tests check
+//! the bound itself: a lost carry must exceed it, and log space must exceed the narrower bound of a
+//! tree.
 
 mod atlas {
     //! Tests the maps of the atlas at places where the answer is known.

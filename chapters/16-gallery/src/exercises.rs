@@ -13,7 +13,7 @@ use crate::{Problem, expect};
 ///
 /// # Errors
 ///
-/// If the lengths do not match.
+/// Returns an error if the lengths do not match.
 // ANCHOR: advantages
 pub fn advantages(
     rewards: ArrayView1<f64>,
@@ -35,7 +35,7 @@ pub fn advantages(
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 // ANCHOR: cascade
 pub fn cascade(filter: SecondOrder, signal: ArrayView1<f64>) -> Result<Array1<f64>, Error> {
     let mut signal = signal.mapv(num_complex::Complex::from).insert_axis(Axis(0));
@@ -54,7 +54,7 @@ pub fn cascade(filter: SecondOrder, signal: ArrayView1<f64>) -> Result<Array1<f6
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 // ANCHOR: settle
 pub fn settle(loan: f64, rates: ArrayView1<f64>) -> Result<f64, Error> {
     let last = |opening: f64, deposit: f64| -> Result<f64, Error> {
@@ -70,7 +70,7 @@ pub fn settle(loan: f64, rates: ArrayView1<f64>) -> Result<f64, Error> {
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 // ANCHOR: parity
 pub fn parity(bits: &[bool]) -> Result<Vec<bool>, Error> {
     let coeffs = Array1::from_iter(bits.iter().map(|&bit| if bit { -1.0 } else { 1.0 }));

@@ -25,7 +25,7 @@ impl<T: Element> Problem<T> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     pub fn solve(&self) -> Result<Array2<T>, Error> {
         Ok(linrec::forward(self.inputs.view(), self.coeffs.view(), &self.options)?.outputs)
     }
@@ -35,7 +35,7 @@ impl<T: Element> Problem<T> {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     pub fn solve_with(&self, engine: &dyn Engine<T>) -> Result<Array2<T>, Error> {
         Ok(engine.forward(self.inputs.view(), self.coeffs.view(), &self.options)?.outputs)
     }
@@ -45,7 +45,7 @@ impl<T: Element> Problem<T> {
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] with the names and shapes.
+/// Returns [`Error::ShapeMismatch`] with the names and shapes.
 pub fn expect<D: Dimension>(
     model: &'static str,
     (expected_name, expected): (&'static str, &[usize]),

@@ -23,7 +23,7 @@ pub fn numbers() -> Array1<f64> {
 ///
 /// # Errors
 ///
-/// If the engine fails; never for a finite series.
+/// Returns an error if the engine fails; never for a finite series.
 // ANCHOR: smooth
 pub fn smooth(
     series: ArrayView1<f64>,
@@ -48,7 +48,7 @@ pub fn smooth(
 ///
 /// # Errors
 ///
-/// The same as for [`smooth`].
+/// Returns the same errors as [`smooth`].
 pub fn smooth_both_ways(series: ArrayView1<f64>, keep: f64) -> Result<Array1<f64>, Error> {
     smooth(smooth(series, keep, Direction::Forward)?.view(), keep, Direction::Reverse)
 }
@@ -83,7 +83,7 @@ pub fn surprises(series: ArrayView1<f64>, filter: SecondOrder) -> Array1<f64> {
 ///
 /// # Errors
 ///
-/// The same as for [`SecondOrder::read`].
+/// Returns the same errors as [`SecondOrder::read`].
 // ANCHOR: forecast
 pub fn forecast(
     series: ArrayView1<f64>,

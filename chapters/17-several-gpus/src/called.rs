@@ -9,7 +9,8 @@ use ndarray::{ArrayView2, s};
 ///
 /// # Errors
 ///
-/// If there is no device, if some are emulated and others not, or if a device fails.
+/// Returns an error if there is no device, if some are emulated and others not, or if a device
+/// fails.
 // ANCHOR: called
 pub fn outputs(
     devices: &[Device],

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_ends_where_the_product_is_zero() {
+    fn a_tail_ends_at_a_product_of_zero() {
         assert_eq!(tail(&[1.0; 1000]), None);
         assert_eq!(tail(&[]), None);
         // The smallest number above zero is 2^-149; half of it is a tie, and rounds to zero.

@@ -18,14 +18,14 @@ const RECORDS: [&[u8]; 2] = [
     include_bytes!("../results/h100/processes.csv.gz"),
 ];
 
-/// Two ways to ask whether a state was published early.
+/// Two ways to poll for a state that may have been published early.
 const ASKED: &str = "asked.csv";
 
-/// The kernels of two passes over half of a row, each by itself, in few pieces and in many; one row
-/// for each run.
+/// The kernels of two passes over half of a row, timed one by one, in few and in many pieces. Each
+/// run has a row.
 const PIECES: &str = "pieces.csv";
 
-/// Ranks in processes of their own, which sleep until a message arrives or stay awake.
+/// Ranks in separate processes, which sleep until a message arrives or stay awake.
 const AWAKE: &str = "awake.csv";
 
 /// One measurement of a trial.
@@ -47,7 +47,7 @@ pub struct Trial {
 ///
 /// # Errors
 ///
-/// If the file is unreadable.
+/// Returns an error if the file is unreadable.
 pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> {
     let table = Table::read(&recorded::table(H200, TRIALS)?)?;
     let rows = table.rows().map(|row| {
@@ -62,13 +62,13 @@ pub fn trials() -> Result<Vec<Trial>, Box<dyn std::error::Error + Send + Sync>> 
     rows.collect()
 }
 
-/// Returns the milliseconds of the gradient of 16 rows on one GPU. The mailbox kernel asks
-/// whether a state was published early: it `waits` for the answer, or the question is `sent` with a
-/// tile.
+/// Returns the milliseconds of the gradient of 16 rows on one GPU. The mailbox kernel polls
+/// for a state that may have been published early: it `waits` for the value, or the load is `sent`
+/// ahead with a tile.
 ///
 /// # Errors
 ///
-/// If the file is unreadable, or has no such line.
+/// Returns an error if the file is unreadable, or has no such line.
 pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + Sync>> {
     for row in Table::read(&recorded::table(H100, ASKED)?)?.rows() {
         let of = (row.text("pass")?, row.text("num_seqs")?, row.text("way")?);
@@ -83,7 +83,7 @@ pub fn asked_early(how: &str) -> Result<f64, Box<dyn std::error::Error + Send + 
 ///
 /// # Errors
 ///
-/// If the file is unreadable, or has no such line.
+/// Returns an error if the file is unreadable, or has no such line.
 pub fn in_pieces(
     what: &str,
     pieces: usize,
@@ -104,7 +104,7 @@ pub fn in_pieces(
 ///
 /// # Errors
 ///
-/// If the file is unreadable, or has no such line.
+/// Returns an error if the file is unreadable, or has no such line.
 pub fn of_processes(
     how: &str,
     unit: &str,
@@ -151,7 +151,7 @@ impl Reached {
 ///
 /// # Errors
 ///
-/// If a file is unreadable.
+/// Returns an error if a file is unreadable.
 pub fn reached() -> Result<Vec<Reached>, Box<dyn std::error::Error + Send + Sync>> {
     let mut all = Vec::new();
     for record in RECORDS {

@@ -1,8 +1,9 @@
 //! The time of a forward pass over any number of GPUs, from the times of links and memory.
 //!
-//! Only times are computed here. Each rank does its own work in order, and a message arrives some
-//! time after it was sent. The events are followed one by one, so the waiting times need no
-//! formula. The tests below compare the results with the trials in `quoted`.
+//! This module computes times, and no outputs. Each rank does its work in order, and a message
+//! arrives some time after it was sent. The simulation follows these events one by one, so the
+//! waiting times need no formula. The tests at the end compare the times with formulas for simple
+//! cases and with the trials in `quoted`.
 
 use linrec::device::Links;
 

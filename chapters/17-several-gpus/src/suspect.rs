@@ -16,7 +16,7 @@ pub const NAMES: [&str; 3] = ["a receive too few", "mail_without_fence", "mail_o
 ///
 /// # Errors
 ///
-/// [`Error::Device`] if there is no such kernel.
+/// Returns [`Error::Device`] if there is no such kernel.
 pub fn examine(name: &str) -> Result<Option<String>, Error> {
     if name == NAMES[0] {
         return Ok(a_receive_too_few().err().map(|error| error.to_string()));

@@ -1,8 +1,9 @@
 //! The measurements on several GPUs of a host: by trial programs, and by this library.
 //!
-//! Nothing is timed here: `quoted` reads the records in `results`, and this module shows them as
-//! tables and publishes every value that the page quotes. A missing measurement is an error that
-//! names it, so the page cannot quote a number without a record.
+//! This module times nothing, because the machine of a reader has no such GPUs: `quoted` reads the
+//! records in `results`. The module shows the records as tables and publishes every value that the
+//! page quotes. A missing measurement is an error that names it, so the page cannot quote a number
+//! without a record.
 
 use lesson::{Kind, Lesson, Table};
 use linrec::device::Links;

@@ -10,7 +10,7 @@ mod modelled;
 mod pictures;
 
 use bench::draw::{differ, near_one};
-use lesson::{Kind, Lesson, Table};
+use lesson::{Kind, Lesson, Table, broken};
 use linrec::contract::Domain;
 use linrec::device::{
     Buffer, Device, Exponential, Group, GroupEngine, GroupRecurrence, Rank, ScanShape, Split, Way,
@@ -75,10 +75,10 @@ fn by_hand(lesson: &mut Lesson) -> lesson::Result {
     let (rows, seq_len) = (5, 4000);
     let (x, c) = near_one((rows, seq_len), 170);
     lesson.say(&format!(
-        "{rows} rows of {seq_len} steps, each cut over ranks that are emulated devices. What a rank tells all others, in \
-         bytes; and the largest error as a part of its bound:",
+        "{rows} rows of {seq_len} steps, each cut over ranks that are emulated devices. The bytes that \
+         each rank sends to all others, and the largest error as a part of its bound:",
     ));
-    let mut table = Table::new(["ranks", "steps of a rank", "told by each", "error / bound"]);
+    let mut table = Table::new(["ranks", "steps of a rank", "sent by each", "error / bound"]);
     let mut worst: f64 = 0.0;
     for ranks in SIZES {
         let engine = ByHand::new(emulated(ranks)?);
@@ -238,9 +238,9 @@ fn mailboxes(lesson: &mut Lesson) -> lesson::Result {
     let (x, c) = near_one((rows, seq_len), 173);
     lesson.say(&format!(
         "{rows} rows of {seq_len} steps. All ranks' launches take turns in the emulator, in two orders. Bytes read \
-         and written for each step, how often a rank asked in vain, and the largest error as a part of its bound:",
+         and written for each step, how often a rank found no message, and the largest error as a part of its bound:",
     ));
-    let header = ["ranks", "first turn", "read", "written", "asked in vain", "error / bound"];
+    let header = ["ranks", "first turn", "read", "written", "no message", "error / bound"];
     let mut table = Table::new(header);
     let mut worst: f64 = 0.0;
     let mut others = 0.0;
@@ -285,16 +285,10 @@ fn sites(counters: &Counters, word: &str) -> u64 {
 fn mistakes(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("mistakes", "What goes wrong")?;
     lesson.say("A pipeline and a mailbox with one mistake at a time.");
-    let mut unnoticed = 0;
-    for name in suspect::NAMES {
-        let found = suspect::examine(name)?;
-        unnoticed += usize::from(found.is_none());
-        lesson.say(&format!("{name}:"));
-        lesson.quote(found.as_deref().unwrap_or("nothing was found"));
-    }
+    let unnoticed = broken::narrate(lesson, suspect::NAMES, suspect::examine)?;
     lesson.check("mistakes that went unnoticed", unnoticed as f64, 0.0);
     let accused = suspect::examine("mailbox")?.is_some();
-    lesson.check("right kernels that were accused", f64::from(accused), 0.0);
+    lesson.check("correct kernels that were reported", f64::from(accused), 0.0);
     Ok(())
 }
 
@@ -334,8 +328,12 @@ fn fused(lesson: &mut Lesson) -> lesson::Result {
         table.row(counts.into_iter().chain(differ).chain([format!("{part:.3}")]));
     }
     lesson.table("scan.csv", Kind::Computed, &table)?;
-    lesson.check("what of the scan depends on the number of ranks, but for A", changed, 0.0);
-    lesson.check("gradients of A that differ from rank to rank", by_rank, 0.0);
+    lesson.check(
+        "results other than the gradient of A that depend on the number of ranks",
+        changed,
+        0.0,
+    );
+    lesson.check("gradients of A that differ between ranks", by_rank, 0.0);
     lesson.check("largest difference of gradients of A / bound", worst, 1.0);
     // On each of four ranks: 4 bytes for each rate of the other three.
     lesson.value("scan_received", 3 * 4 * rates, Kind::Computed);
@@ -344,7 +342,7 @@ fn fused(lesson: &mut Lesson) -> lesson::Result {
 
 fn failures(lesson: &mut Lesson) -> lesson::Result {
     lesson.step("failures", "When a rank does not do its part")?;
-    lesson.say("Two ranks, of which one fails, ends early, or has other rows than the other. What the other one is told:");
+    lesson.say("Two ranks, of which one fails, ends early, or has other rows than the other. What is reported to the other:");
     let reported = |work: &(dyn Fn(&Rank) -> Result<(), Error> + Sync)| -> lesson::Result<String> {
         let seen = std::sync::Mutex::new(Vec::new());
         let outcome = emulated(2)?.run(|rank| {
@@ -385,6 +383,6 @@ fn failures(lesson: &mut Lesson) -> lesson::Result {
         lesson.say(&format!("{what}:"));
         lesson.quote(&sentence);
     }
-    lesson.check("failures that nobody was told of", silent as f64, 0.0);
+    lesson.check("failures that were not reported", silent as f64, 0.0);
     Ok(())
 }

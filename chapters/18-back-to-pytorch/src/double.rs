@@ -20,7 +20,7 @@ pub struct Second {
 
 /// The arguments of a double backward pass, `[num_seqs, seq_len]` each.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct Arguments<'a> {
     /// The coefficients.
     pub coeffs: ArrayView2<'a, f64>,
     /// The outputs of the forward pass.
@@ -38,13 +38,13 @@ pub struct Asked<'a> {
 ///
 /// # Errors
 ///
-/// If the shapes differ.
+/// Returns an error if the shapes differ.
 // ANCHOR: double
-pub fn double_backward(asked: &Asked) -> Result<Second, Error> {
-    let Asked { coeffs, outputs, d_inputs, of_d_inputs, of_d_coeffs } = *asked;
+pub fn double_backward(arguments: &Arguments) -> Result<Second, Error> {
+    let Arguments { coeffs, outputs, d_inputs, of_d_inputs, of_d_coeffs } = *arguments;
     let arrays = [("outputs", outputs), ("d_inputs", d_inputs)];
-    let asked_for = [("of_d_inputs", of_d_inputs), ("of_d_coeffs", of_d_coeffs)];
-    for (name, array) in arrays.into_iter().chain(asked_for) {
+    let gradients = [("of_d_inputs", of_d_inputs), ("of_d_coeffs", of_d_coeffs)];
+    for (name, array) in arrays.into_iter().chain(gradients) {
         let (coeffs, array) = (coeffs.shape(), array.shape());
         linrec::validate::same_shape("double_backward", ("coeffs", coeffs), (name, array))?;
     }

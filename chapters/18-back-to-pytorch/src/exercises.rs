@@ -18,7 +18,7 @@ pub fn refused_in_vain() -> Layout {
 ///
 /// # Errors
 ///
-/// If the shapes differ.
+/// Returns an error if the shapes differ.
 // ANCHOR: tangent
 pub fn tangent(
     coeffs: ArrayView2<f64>,
@@ -38,7 +38,7 @@ pub fn tangent(
 ///
 /// # Errors
 ///
-/// If the shapes differ.
+/// Returns an error if the shapes differ.
 // ANCHOR: halves
 pub fn in_halves(
     inputs: ArrayView2<f64>,

@@ -1,8 +1,9 @@
 //! The measurements of the package on a GPU, from its records.
 //!
-//! Nothing is timed here. The records in `results/h200` were taken by the programs in
-//! `python/benches` and `python/peers`; this module shows them as tables and a figure, and
-//! publishes every value that the page quotes. An empty record is reported as not measured yet.
+//! This module times nothing: the programs in `python/benches` and `python/peers` took the records
+//! in `results/h200`. The module shows the records as tables and a figure, and publishes every
+//! value that the page quotes. It reports an empty record as not measured yet, so the chapter runs
+//! before its measurements exist.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use ndarray::{Array1, Array2, ArrayView1};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use crate::double::{Asked, double_backward};
+use crate::double::{Arguments, double_backward};
 use crate::layout::Layout;
 
 pub(crate) fn run(lesson: &mut Lesson) -> lesson::Result {
@@ -72,11 +72,11 @@ fn layouts(lesson: &mut Lesson) -> lesson::Result {
     }
     lesson.say(&format!(
         "To look at every element would take as long as the recurrence. The check looks at the strides alone. Of all 343 \
-         layouts of shape [2, 3, 2] with strides from -3 to 3 it refuses {refused}, {in_vain} of them in vain."
+         layouts of shape [2, 3, 2] with strides from -3 to 3 it refuses {refused}, {in_vain} of them needlessly."
     ));
     lesson.value("refused", refused, Kind::Computed);
     lesson.value("refused_in_vain", in_vain, Kind::Computed);
-    lesson.check("layouts that meet themselves and are not refused", missed as f64, 0.0);
+    lesson.check("layouts with shared elements that are not refused", missed as f64, 0.0);
     Ok(())
 }
 
@@ -92,7 +92,7 @@ fn double(lesson: &mut Lesson) -> lesson::Result {
     let (of_d_inputs, of_d_coeffs) = (draw(-1.0, 1.0), draw(-1.0, 1.0));
     let outputs = forward(x.view(), c.view(), &Options::default())?.outputs;
     let first = backward(g.view(), c.view(), outputs.view(), &Options::default())?;
-    let second = double_backward(&Asked {
+    let second = double_backward(&Arguments {
         coeffs: c.view(),
         outputs: outputs.view(),
         d_inputs: first.d_inputs.view(),

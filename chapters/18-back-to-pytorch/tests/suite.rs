@@ -4,7 +4,7 @@ mod double {
     //! Tests of the gradients of gradients, against slopes.
 
     use ch04_gradient::differences::central_differences;
-    use ch18_back_to_pytorch::double::{Asked, double_backward};
+    use ch18_back_to_pytorch::double::{Arguments, double_backward};
     use linrec::{Error, Options, backward, forward};
     use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
     use rand::rngs::StdRng;
@@ -34,14 +34,14 @@ mod double {
             let (p, q) = (draw(-1.0, 1.0), draw(-1.0, 1.0));
             let y = forward(x.view(), c.view(), &Options::default()).unwrap().outputs;
             let back = backward(g.view(), c.view(), y.view(), &Options::default()).unwrap();
-            let asked = Asked {
+            let arguments = Arguments {
                 coeffs: c.view(),
                 outputs: y.view(),
                 d_inputs: back.d_inputs.view(),
                 of_d_inputs: p.view(),
                 of_d_coeffs: q.view(),
             };
-            let second = double_backward(&asked).unwrap();
+            let second = double_backward(&arguments).unwrap();
             let flat = |arrays: [&Array2<f64>; 3]| -> Array1<f64> {
                 let rows: Vec<_> = arrays.iter().map(|array| array.flatten()).collect();
                 let views: Vec<_> = rows.iter().map(|row| row.view()).collect();
@@ -60,14 +60,14 @@ mod double {
     #[test]
     fn shapes_that_differ_are_an_error() {
         let (a, b) = (Array2::zeros((2, 3)), Array2::zeros((2, 4)));
-        let asked = Asked {
+        let arguments = Arguments {
             coeffs: a.view(),
             outputs: a.view(),
             d_inputs: a.view(),
             of_d_inputs: a.view(),
             of_d_coeffs: b.view(),
         };
-        let message = double_backward(&asked).unwrap_err().to_string();
+        let message = double_backward(&arguments).unwrap_err().to_string();
         assert_eq!(message, "shape mismatch in double_backward: coeffs [2, 3], of_d_coeffs [2, 4]");
     }
 }

@@ -1,4 +1,4 @@
-//! How to find the bits of a GPU's special functions from its results alone.
+//! Finds the bits of a GPU's special functions from its results alone.
 //!
 //! [`table`] splits a function into segments, [`squares`] has the squarers that may be behind it,
 //! [`fit`] decides whether any coefficients explain all results, and [`errors`] measures the

@@ -219,7 +219,7 @@ pub(super) fn thousands(number: u64) -> String {
 }
 
 pub(super) fn promises(lesson: &mut Lesson) -> Result {
-    lesson.step("promises", "What is promised, and what is there")?;
+    lesson.step("promises", "What is promised, and what is measured")?;
     lesson.say(
         "Every argument of the intervals, against f64. Off is the distance to the correctly rounded result, in \
          numbers of f32; backward are the results that lie on the wrong side of the one before.",
@@ -307,7 +307,7 @@ pub(super) fn reduction(lesson: &mut Lesson) -> Result {
             [0xbf80_0000 | m, 0x3f80_0000 | !m & 0x7f_ffff].map(f32::from_bits);
         8.0 * ex2(negative) != ex2(turned)
     });
-    lesson.check("negative arguments for which it is not", differ.count() as f64, 0.0);
+    lesson.check("negative arguments without this property", differ.count() as f64, 0.0);
 
     let beside = |x: f32| {
         let (result, exact) = (ex2(x), f64::from(x).exp2());

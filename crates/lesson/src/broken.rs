@@ -1,14 +1,17 @@
-//! The command-line program of a chapter that lists kernels with a planted mistake and reports the
-//! mistake that is found in one of them.
+//! Kernels with a planted mistake: the program that examines one of them, and what a chapter's run
+//! and tests do with all of them.
 
+use std::fmt::{Debug, Display};
 use std::process::ExitCode;
 
 use linrec::Error;
 use linrec::contract::suspect::{self, Finding};
 
+use crate::Lesson;
 use crate::output::{self, eprintln, println};
 
-/// The `main` function of such a program.
+/// The `main` function of a program that lists kernels with a planted mistake and reports what is
+/// found in one of them.
 ///
 /// `twins` are the correct kernels (`linrec_tile.cu`); every broken kernel is a copy of a twin with
 /// one mistake. The broken kernel that the command line names is passed to `examine`. Without a
@@ -46,4 +49,42 @@ pub fn main(
         }
     }
     output::end(ExitCode::SUCCESS)
+}
+
+/// Examines the kernels with these names one after the other, and quotes what is found in each.
+/// Returns the number of kernels in which nothing is found.
+///
+/// # Errors
+///
+/// Returns the error of `examine`, which is an error about a kernel that does not exist.
+pub fn narrate<F: Display>(
+    lesson: &mut Lesson,
+    names: impl IntoIterator<Item = &'static str>,
+    examine: impl Fn(&str) -> Result<Option<F>, Error>,
+) -> crate::Result<usize> {
+    let mut unnoticed = 0;
+    for name in names {
+        let found = examine(name)?.map(|finding| finding.to_string());
+        unnoticed += usize::from(found.is_none());
+        lesson.say(&format!("{name}:"));
+        lesson.quote(found.as_deref().unwrap_or("nothing was found"));
+    }
+    Ok(unnoticed)
+}
+
+/// Asserts that `examine` finds every mistake in a sentence with these words, that it finds nothing
+/// in the correct kernel, and that it refuses a kernel that does not exist.
+#[track_caller]
+pub fn assert_found<F: Display + Debug>(
+    mistakes: impl IntoIterator<Item = (&'static str, &'static str)>,
+    correct: &str,
+    examine: impl Fn(&str) -> Result<Option<F>, Error>,
+) {
+    for (name, words) in mistakes {
+        let found = examine(name).map(|finding| finding.map(|finding| finding.to_string()));
+        let is_named = matches!(&found, Ok(Some(sentence)) if sentence.contains(words));
+        assert!(is_named, "{name}: {found:?} does not say `{words}`");
+    }
+    assert!(matches!(examine(correct), Ok(None)), "{correct}: {:?}", examine(correct));
+    assert!(examine("nothing_of_the_kind").is_err());
 }

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn links_and_devices_stay() {
+    fn links_and_devices_are_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("a.csv"), folder.path().join("link.csv"));
         write(&path, "old").unwrap();

@@ -4,7 +4,7 @@
 ///
 /// # Errors
 ///
-/// The part that cannot be read, is not known or is too large.
+/// Returns the part that cannot be parsed, is unknown or is too large.
 pub fn evaluate(text: &str, variable: &dyn Fn(&str) -> Option<i64>) -> Result<i64, String> {
     let mut reader = Reader { rest: text.trim_start(), variable, depth: 0 };
     let value = reader.sum().map_err(|what| format!("`{text}`: {what}"))?;

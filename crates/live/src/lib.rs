@@ -81,10 +81,10 @@ enum Request {
         #[serde(flatten)]
         answer: Answer,
     },
-    /// Runs it on one more case.
+    /// Runs the answer on one more case.
     #[cfg(feature = "puzzles")]
     TryOn { puzzle: String },
-    /// Opens the launch that the verdict about an answer is about, at its end.
+    /// Opens the launch of the last verdict about an answer, at its end.
     #[cfg(feature = "puzzles")]
     OpenTried { id: u32, puzzle: String },
 }

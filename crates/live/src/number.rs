@@ -23,7 +23,7 @@ fn trimmed(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// Returns whether bits are zero or look like a usual float, so that they are shown as a float.
+/// Returns true if the bits are zero or look like a usual float, and should be shown as a float.
 pub fn looks_like_float(bits: u32) -> bool {
     let exponent = (bits >> 23 & 0xff) as i32 - 127;
     bits == 0 || (-40..=40).contains(&exponent)
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_are_ranges() {
+    fn lanes_are_written_as_ranges() {
         assert_eq!(lanes(u32::MAX), "all lanes");
         assert_eq!(lanes(0x8000_00ff), "lanes 0 to 7, 31");
         assert_eq!(lanes(8), "lane 3");

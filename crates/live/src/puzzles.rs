@@ -54,7 +54,7 @@ pub struct Delivered {
 pub enum Answer {
     /// One of the puzzle's answers, by its name.
     Choice(String),
-    /// A module of the reader's own.
+    /// A module that the reader compiled.
     Ptx(String),
 }
 
@@ -100,7 +100,7 @@ impl Puzzles {
         Ok(begun.last.insert(Tried { source, ptx, state }).report(puzzle))
     }
 
-    /// Runs it on one more case. Returns the progress, or the verdict at the end.
+    /// Runs the answer on one more case. Returns the progress, or the verdict at the end.
     pub fn advance(&mut self, folder: &str) -> Result<Value, String> {
         let Begun { puzzle, last } = self.begun(folder)?;
         let tried = last.as_mut().ok_or("nothing has been tried")?;

@@ -25,7 +25,8 @@ pub struct Scene {
     /// Bytes of dynamic shared memory.
     #[serde(default)]
     pub dynamic_shared: Option<String>,
-    /// True if the blocks wait for each other. It is true by itself where the kernel shows this.
+    /// True if the blocks wait for each other. A scene may leave it out if the kernel contains the
+    /// instructions for that.
     #[serde(default)]
     pub cooperative: bool,
     /// The sizes that a reader may choose: the first value, the smallest and the largest.
@@ -55,7 +56,7 @@ pub struct Array {
 
 /// The largest number of instructions of warps in a scene.
 const MOST_STEPS: u64 = 1 << 20;
-/// The largest sizes in bytes: of all arrays, which are kept for many steps, and of the rest of a
+/// The largest sizes in bytes: of all arrays, which are saved for many steps, and of the rest of a
 /// launch.
 const MOST_BYTES: u64 = 8 << 20;
 const HOST_BYTES: u64 = 256 << 20;
@@ -187,7 +188,7 @@ impl Argument {
         })
     }
 
-    /// Returns its bytes among the arguments. Allocates and fills an array.
+    /// Returns the bytes of the argument. Allocates its array and fills it.
     fn place(
         self,
         memory: &Memory,

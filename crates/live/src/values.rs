@@ -42,7 +42,7 @@ impl Type {
         }
     }
 
-    /// Returns the bytes of a number. Types without fractions cut the fraction off.
+    /// Returns the bytes of a number. Integer types drop the fraction.
     pub fn encode(self, value: f64) -> Vec<u8> {
         match self {
             Type::F32 => (value as f32).to_le_bytes().to_vec(),
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_repeat() {
+    fn short_lists_of_values_repeat() {
         assert_eq!(elements("1, 0.5", 3), Ok(vec![1.0, 0.5, 1.0]));
         assert_eq!(elements("index", 3), Ok(vec![0.0, 1.0, 2.0]));
         assert!(elements("1, x", 3).unwrap_err().contains("`x` is no number"));

@@ -18,16 +18,16 @@ pub enum Kind {
     Skeleton,
     /// An answer that reaches the goal.
     Solution,
-    /// A real fault.
+    /// An answer with a mistake that a reader could make.
     Wrong {
-        /// Parts of its verdict.
+        /// Words that the verdict contains.
         says: Vec<String>,
-        /// Why it is wrong, for readers who have chosen it.
+        /// The reason why it is wrong, for readers who have chosen it.
         why: String,
     },
 }
 
-/// The marks at the begin and end of a hole in a kernel's source. The question follows the first.
+/// The marks before and after a hole in a kernel's source. The question follows the first mark.
 const BEGIN: &str = "// YOUR PART: ";
 const END: &str = "// END OF YOUR PART";
 
@@ -67,8 +67,8 @@ impl Cut {
     }
 }
 
-/// Returns whether two sources differ only in blanks, line by line, so that messages name the same
-/// lines.
+/// Returns true if two sources differ only in the blanks of their lines. Messages about both then
+/// name the same lines.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));

@@ -6,8 +6,8 @@ use linrec::contract::{Case, CoeffKind, Domain, InputKind, Layout};
 use crate::problem::{Computes, Problem};
 
 impl Problem {
-    /// Returns the cases of the table that the kernel accepts, the smallest first. Of the cases
-    /// with long sequences, it has those in which mistakes show.
+    /// Returns the cases that the kernel accepts, the smallest first: cases of the table, and the
+    /// puzzle's own sizes. Only some of the long cases are included, in which mistakes show.
     pub(crate) fn cases(&self) -> Vec<Case> {
         let domain = Domain {
             max_len: self.max_len,
@@ -57,7 +57,8 @@ impl Problem {
     }
 }
 
-/// Returns the case of plain sequences of this number and length, with coefficients near one.
+/// Returns the case with this number and length of sequences, coefficients near one, dense inputs
+/// and no initial state.
 pub(crate) fn case([num_seqs, seq_len]: [usize; 2]) -> Case {
     Case {
         num_seqs,

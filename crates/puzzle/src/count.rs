@@ -17,11 +17,12 @@ pub enum Count {
     BytesPerStore,
     /// Load requests of global memory.
     Loads,
-    /// Passes over the banks per request of shared memory, for the instruction with the most.
+    /// Passes over the banks per request of shared memory, for the instruction with the most
+    /// passes.
     PassesPerRequest,
     /// Requests of shared memory.
     SharedRequests,
-    /// Requests of local memory, which has the arrays that are not in registers.
+    /// Requests of local memory, which contains the arrays that are not in registers.
     LocalRequests,
     /// Barriers at which a block has waited.
     Barriers,
@@ -88,7 +89,7 @@ impl Count {
         }
     }
 
-    /// Returns the words that follow this number of the quantity.
+    /// Returns the words that follow `number`: `barrier in the launch` after 1.
     fn words(self, number: f64) -> String {
         let (one, several, of) = match self {
             Count::SectorsPerLoad => ("sector", "sectors", "per load request"),
@@ -108,7 +109,7 @@ impl Count {
 }
 
 impl Counted {
-    /// Returns whether the value reaches the goal.
+    /// Returns true if the value reaches the goal.
     pub fn reached(&self) -> bool {
         self.limit.most.is_none_or(|most| self.value <= most)
             && self.limit.least.is_none_or(|least| self.value >= least)
@@ -141,7 +142,7 @@ impl fmt::Display for Counted {
     }
 }
 
-/// A number with at most one digit behind the point.
+/// A number that is printed with at most one decimal.
 struct Number(f64);
 
 impl fmt::Display for Number {

@@ -29,7 +29,7 @@ pub struct Puzzle {
     pub title: String,
     /// The folder of the chapter that it belongs to: `06-tile-kernel`.
     pub chapter: String,
-    /// What a reader learns from it, in a few words.
+    /// The lesson of the puzzle, in a few words.
     pub teaches: String,
     /// The task, in paragraphs.
     pub task: String,
@@ -37,9 +37,9 @@ pub struct Puzzle {
     pub hints: Vec<String>,
     /// The launch of the kernel.
     pub launch: Launch,
-    /// What it must reach in addition to right outputs.
+    /// The goal that it must reach in addition to right outputs.
     pub goal: Goal,
-    /// Why the solution is right, in a sentence or two.
+    /// The reason why the solution is right, in a sentence or two.
     pub because: String,
     pub(crate) problem: Problem,
     pub(crate) cut: Cut,
@@ -68,7 +68,7 @@ fn one() -> u32 {
     1
 }
 
-/// What a kernel must reach in addition to right outputs.
+/// The goal that a kernel must reach in addition to right outputs.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
@@ -139,7 +139,7 @@ pub(crate) struct Remark {
     /// Words of which one must be in the hole, if the list is not empty.
     #[serde(default)]
     pub(crate) hole: Vec<String>,
-    /// True if a wrong answer that does the same is shown instead, where there is one.
+    /// True if a wrong answer with the same verdict, if there is one, is shown instead.
     #[serde(default)]
     pub(crate) last: bool,
     pub(crate) says: String,
@@ -151,7 +151,7 @@ impl Puzzle {
     ///
     /// # Errors
     ///
-    /// The mistake in the name or the files.
+    /// Returns the mistake in the name or the files.
     #[cfg(feature = "folders")]
     pub fn parse(folder: &str, toml: &str, cu: &str) -> Result<Puzzle, String> {
         let description = toml::from_str(&toml.replace("\r\n", "\n"));
@@ -162,7 +162,7 @@ impl Puzzle {
     ///
     /// # Errors
     ///
-    /// The mistake in the name, the marks of the kernel or the names of the answers.
+    /// Returns the mistake in the name, the marks of the kernel or the names of the answers.
     pub fn new(folder: &str, read: Description, cu: &str) -> Result<Puzzle, String> {
         let named =
             folder.split_once('-').and_then(|(number, name)| Some((number.parse().ok()?, name)));
@@ -224,14 +224,13 @@ impl Puzzle {
         self.cut.before.lines().count()
     }
 
-    /// Returns all answers: the text that is in the hole at first, the solution, and the wrong
-    /// answers.
+    /// Returns all answers: the initial text of the hole, the solution, and the wrong answers.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// Returns all answers to choose from: the text that is in the hole at first, and then the
-    /// others in a fixed order that reveals nothing.
+    /// Returns all answers to choose from: the initial text of the hole, and then the others in a
+    /// fixed order that reveals nothing.
     pub fn choices(&self) -> Vec<&Candidate> {
         let hash = |candidate: &Candidate| {
             let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -253,12 +252,12 @@ impl Puzzle {
         [&self.cut.before, hole, &self.cut.after].concat()
     }
 
-    /// Returns the kernel as the reader gets it.
+    /// Returns the kernel with the initial text in its hole.
     pub fn skeleton(&self) -> String {
         self.source(&self.cut.hole)
     }
 
-    /// Returns the answer that a source contains, apart from blanks.
+    /// Returns the answer whose kernel equals this source, apart from blanks.
     pub fn same(&self, source: &str) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| same(&self.source(&candidate.hole), source))
     }
@@ -275,8 +274,8 @@ impl Puzzle {
         Some((begin, begin + cut.hole.lines().count() + 1))
     }
 
-    /// Returns whether a source with two marks differs from the puzzle's outside of them, by more
-    /// than blanks.
+    /// Returns true if a source with two marks differs from the puzzle's kernel outside of the
+    /// marks, in more than blanks.
     pub fn is_changed_outside(&self, source: &str) -> bool {
         let cut = Cut::at_marks(&source.replace("\r\n", "\n"));
         cut.is_ok_and(|cut| {

@@ -33,7 +33,7 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
         && let Some((_, line)) = &report.source
         && let Some(caller) = caller(ptx.text(), report)
     {
-        parts.push(words(&format!("Line {caller} calls what stands in line {line}.")));
+        parts.push(words(&format!("Line {caller} calls the function with line {line}.")));
     }
     if let Some((_, why)) = known(puzzle, source, ptx) {
         parts.push(words(why));
@@ -42,7 +42,7 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
     } else if !is_skeleton(puzzle, source)
         && let Some((begin, candidate, why)) = guess(puzzle, source, verdict)
     {
-        parts.push(words(&format!("{begin} is what one gets if these lines stand in the hole:")));
+        parts.push(words(&format!("{begin} is what one gets if these lines are in the hole:")));
         parts.push(Part::Code(candidate.hole.clone()));
         parts.push(words(why));
     } else if !is_skeleton(puzzle, source)
@@ -61,7 +61,7 @@ fn is_skeleton(puzzle: &Puzzle, source: &str) -> bool {
     puzzle.same(source).is_some_and(|candidate| candidate.kind == Kind::Skeleton)
 }
 
-/// Returns the wrong answers, and why they are wrong.
+/// Returns the wrong answers, each with the reason.
 fn wrong(puzzle: &Puzzle) -> impl Iterator<Item = (&Candidate, &str)> {
     puzzle.candidates().iter().filter_map(|candidate| match &candidate.kind {
         Kind::Wrong { why, .. } => Some((candidate, why.as_str())),
@@ -81,8 +81,7 @@ fn known<'a>(puzzle: &'a Puzzle, source: &str, ptx: &Ptx) -> Option<(&'a Candida
     })
 }
 
-/// Returns the lines of a module that do not depend on comments, places, and the compiler's
-/// version.
+/// Returns the lines of a module without comments, source locations and the compiler's version.
 fn instructions(ptx: &str) -> Vec<&str> {
     let left_out = ["//", ".loc", ".file", ".version", ".target"];
     ptx.lines()
@@ -92,7 +91,8 @@ fn instructions(ptx: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the puzzle's remark for this finding and the words in the hole: a first or a `last` one.
+/// Returns the puzzle's remark for this finding and the code in the hole, among the remarks with
+/// or without the mark `last`.
 fn remark<'a>(puzzle: &'a Puzzle, source: &str, finding: &str, last: bool) -> Option<&'a Remark> {
     let code = Puzzle::hole(source).map(|hole| {
         let lines = hole.lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -155,7 +155,7 @@ impl Finding {
     }
 }
 
-/// Describes a line of a source: above the hole, in it, or behind it.
+/// Describes a line of a source: above the hole, in it, or below it.
 fn place(cut: Option<&Cut>, line: u32) -> String {
     let Some(cut) = cut else { return line.to_string() };
     let line = line as usize;

@@ -30,16 +30,16 @@ const EVENTS: usize = 4096;
 /// The verdict about a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It cannot be launched, computes something else, or was reported by the emulator.
+    /// The kernel cannot be launched, computes wrong results, or was reported by the emulator.
     Wrong {
         /// A description of the case; `None` if the kernel was not launched.
         case: Option<String>,
-        /// What is wrong.
+        /// The fault, in words.
         what: String,
         /// The emulator's report, if it found the mistake.
         report: Option<Box<Report>>,
     },
-    /// It computes what it should.
+    /// The kernel computes the right results.
     Right {
         /// The number of cases that it ran.
         cases: usize,
@@ -52,7 +52,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns whether the goal is reached.
+    /// Returns true if the goal is reached.
     pub fn reached(&self) -> bool {
         match self {
             Verdict::Wrong { .. } => false,
@@ -91,11 +91,11 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Runs a kernel on the puzzle's cases until one goes wrong. If none does, and the device is the
-/// emulator, takes the counts of the goal.
+/// Runs a kernel on the puzzle's cases until a case fails. If all cases pass on the emulator, takes
+/// the counts of the goal.
 ///
-/// A GPU notices few mistakes, and after one that it notices the process cannot use it any more. So
-/// run a kernel on the emulator first.
+/// A GPU notices few mistakes, and the process cannot use the GPU after a mistake that it notices.
+/// Therefore run a kernel on the emulator first.
 pub fn judge(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Verdict {
     let mut trial = match Trial::begin(puzzle, ptx, device) {
         Ok(trial) => trial,
@@ -108,7 +108,8 @@ pub fn judge(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Verdict {
     }
 }
 
-/// [`judge`], one case at a time, for a program that has other things to do in between.
+/// A judgement in progress: [`judge`], one case at a time, for a program that must respond between
+/// the cases.
 #[derive(Debug)]
 pub struct Trial {
     device: Device,
@@ -125,7 +126,7 @@ impl Trial {
     ///
     /// # Errors
     ///
-    /// The verdict, if the kernel cannot be launched.
+    /// Returns the verdict if the kernel cannot be launched.
     pub fn begin(puzzle: &Puzzle, ptx: &Ptx, device: &Device) -> Result<Trial, Verdict> {
         let function = device.module(ptx.text()).and_then(|module| function(puzzle, &module));
         let function = function.map_err(|error| Verdict::wrong(None, error.into()))?;
@@ -135,12 +136,13 @@ impl Trial {
         Ok(Trial { device: device.clone(), function, cases, counts, done: 0, worst: 0.0 })
     }
 
-    /// Returns the number of cases that it has run, and of all cases.
+    /// Returns the number of cases that have run, and the number of all cases.
     pub fn progress(&self) -> (usize, usize) {
         (self.done, self.cases.len())
     }
 
-    /// Runs the next case of the puzzle with which it began. Returns the verdict at the end.
+    /// Runs the next case. `puzzle` is the puzzle with which the trial began. Returns the verdict
+    /// after the last case, or when a case fails.
     pub fn advance(&mut self, puzzle: &Puzzle) -> Option<Verdict> {
         let launched = Launched { puzzle, function: &self.function, device: &self.device };
         let mut counts = Vec::new();
@@ -188,7 +190,7 @@ struct Fault {
     report: Option<Box<Report>>,
 }
 
-/// Adds a question if a launch did not end by itself.
+/// Adds a question if a launch exceeded its number of instructions.
 impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         let what = error.to_string();
@@ -315,7 +317,7 @@ impl Launched<'_> {
     }
 }
 
-/// Returns what the first threads have printed, as lines to follow a mistake.
+/// Returns the output of the first threads, as lines that follow the description of a mistake.
 fn printed(counters: &Counters) -> String {
     /// More lines would hide the mistake.
     const MOST: usize = 8;

@@ -59,8 +59,8 @@ static ANSWERS: &[u8] = include_bytes!("../../../puzzles/ptx.zst");
 ///
 /// # Panics
 ///
-/// If a description in `puzzles/` has a mistake. The message names the folder, and the tests read
-/// all of them.
+/// Panics if a description in `puzzles/` has a mistake. The message names the folder. The tests
+/// read all descriptions.
 #[cfg(feature = "folders")]
 pub fn all() -> &'static [Puzzle] {
     static ALL: LazyLock<Vec<Puzzle>> = LazyLock::new(|| {

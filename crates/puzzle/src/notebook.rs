@@ -28,12 +28,12 @@ pub struct Shown(&'static Puzzle);
 ///
 /// # Panics
 ///
-/// If it does not exist.
+/// Panics if the puzzle does not exist.
 pub fn puzzle(name: &str) -> Shown {
     Shown(find(name).unwrap_or_else(|| panic!("there is no puzzle {name}")))
 }
 
-/// Text that a notebook shows as it is.
+/// Text that a notebook shows unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(String);
 
@@ -41,7 +41,7 @@ pub struct Text(String);
 ///
 /// # Panics
 ///
-/// If the puzzle does not exist.
+/// Panics if the puzzle does not exist.
 pub fn hint(name: &str, count: usize) -> Text {
     let hints = &puzzle(name).0.hints;
     let shown = hints.iter().take(count).enumerate();
@@ -53,7 +53,8 @@ pub fn hint(name: &str, count: usize) -> Text {
 ///
 /// # Panics
 ///
-/// If the answer does not reach the goal; the message is the verdict. If the puzzle does not exist.
+/// Panics if the answer does not reach the goal, with the verdict as the message, or if the puzzle
+/// does not exist.
 pub fn solve(name: &str, answer: &str) {
     match puzzle(name).answer(answer) {
         Ok(verdict) => verdict.evcxr_display(),
@@ -62,12 +63,12 @@ pub fn solve(name: &str, answer: &str) {
 }
 
 impl Shown {
-    /// Returns the verdict about an answer that reaches the goal, and why it is right.
+    /// Returns the verdict about an answer that reaches the goal, and the reason why it is right.
     ///
     /// # Errors
     ///
-    /// The verdict and the explanation, if the answer does not reach the goal. The compiler's
-    /// error, if it must be compiled and cannot be.
+    /// Returns the verdict and the explanation if the answer does not reach the goal, or the error
+    /// of the compiler if the answer must be compiled and cannot be.
     pub fn answer(&self, answer: &str) -> Result<Text, Text> {
         let puzzle = self.0;
         let (source, ptx) = self.compiled(answer).map_err(Text)?;
@@ -98,7 +99,7 @@ impl Shown {
         match nvrtc::compile(&program, SHIPPED_ARCHITECTURE) {
             Ok(compiled) => Ok((source, compiled.ptx)),
             Err(error) => Err(format!(
-                "{error}\n(Lines that are none of the choices are compiled by NVRTC; `cargo xtask ptx --prepare` installs it.)"
+                "{error}\n(NVRTC compiles lines other than the choices; `cargo xtask ptx --prepare` installs it.)"
             )),
         }
     }

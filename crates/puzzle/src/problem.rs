@@ -7,7 +7,7 @@ use linrec::{Element, Error, Options};
 use ndarray::{Array, Array2, ArrayView2, Dimension};
 use serde::Deserialize;
 
-/// What a kernel computes, and the cases that it accepts.
+/// The function that a kernel computes, and the cases that it accepts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Problem {
@@ -42,7 +42,7 @@ fn tile() -> usize {
     64
 }
 
-/// What a kernel computes.
+/// The function that a kernel computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Computes {
@@ -151,11 +151,7 @@ fn sum(case: &Case) -> Arrays<f32> {
     let bound = exact.mapv(|sum| f32::UNIT_ROUNDOFF * sum.abs());
     Arrays {
         given: vec![("inputs", values(inputs)), ("coeffs", values(coeffs))],
-        wanted: vec![Wanted::new(
-            "outputs",
-            exact.flatten().to_owned(),
-            bound.flatten().to_owned(),
-        )],
+        wanted: vec![Wanted::new("outputs", exact.into_flat(), bound.into_flat())],
     }
 }
 
@@ -173,12 +169,11 @@ fn recurrence(case: &Case) -> Result<Arrays<f32>, Error> {
     })
 }
 
-/// Returns the arrays of the backward pass. The outputs of the forward pass are an input, and are
-/// the reference's, rounded.
+/// Returns the arrays of the backward pass. One of the inputs is the outputs of the forward pass,
+/// which are the outputs of the reference, rounded to `T`.
 ///
 /// No gradient depends on the coefficient of a sequence's first step. In all sequences but the
-/// first it is NaN, so that a kernel that uses it after the last step of the sequence before is
-/// noticed.
+/// first it is NaN, so that a kernel that reads past the end of the previous sequence gives NaN.
 pub(crate) fn gradients<T: Element + Pod>(case: &Case) -> Result<Arrays<T>, Error> {
     let data = case.data::<T>();
     let (coeffs, d_outputs) = (data.coeffs(), data.d_outputs.view());
@@ -209,8 +204,8 @@ pub(crate) fn gradients<T: Element + Pod>(case: &Case) -> Result<Arrays<T>, Erro
     })
 }
 
-/// Returns the arrays of the sum of states. The error of an output is at most the sum of the errors
-/// of the states and of the additions, of which each state meets at most `STATES`.
+/// Returns the arrays of the sum of states. The bound of an output adds the bounds of the states
+/// to the bound of the sum's rounding: each state takes part in at most `STATES` additions.
 fn states(case: &Case) -> Result<Arrays<f32>, Error> {
     let data = case.data::<f32>();
     let inputs = data.inputs.view();

@@ -86,11 +86,11 @@ impl Puzzle {
     }
 
     /// Returns the launch that a verdict of the emulator is about: the launch that went wrong, or
-    /// the launch that was counted. `None` if it is about no launch.
+    /// the launch that was counted. `None` if the verdict concerns no launch.
     ///
     /// # Errors
     ///
-    /// If the PTX does not have the kernel.
+    /// Returns an error if the PTX does not contain the kernel.
     pub fn staged(&self, ptx: &Ptx, verdict: &Verdict) -> Result<Option<Staged>, Error> {
         let case = match verdict {
             Verdict::Wrong { case: Some(words), .. } => {

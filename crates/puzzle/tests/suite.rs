@@ -31,7 +31,7 @@ mod answers {
     }
 
     #[test]
-    fn the_text_at_first_does_not_reach_the_goal() {
+    fn the_initial_text_does_not_reach_the_goal() {
         for puzzle in all() {
             let verdict = verdict(puzzle, "skeleton");
             println!("{}: {verdict}", puzzle.folder);
@@ -80,7 +80,7 @@ mod descriptions {
     }
 
     #[test]
-    fn each_has_hints_and_faults_and_a_chapter() {
+    fn every_puzzle_has_hints_wrong_answers_and_a_chapter() {
         let chapters = concat!(env!("CARGO_MANIFEST_DIR"), "/../../chapters");
         let mut chapter = "";
         for puzzle in all() {
@@ -154,7 +154,7 @@ mod descriptions {
     /// Each chapter links to its puzzles. The notebook has the letter of the solution, and all
     /// other letters as wrong answers.
     #[test]
-    fn chapters_and_the_notebook_have_them() {
+    fn chapters_and_the_notebook_list_every_puzzle() {
         let read = |path: &str| {
             let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
             std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -269,7 +269,7 @@ mod explanations {
 
     /// Other instructions get the same verdict.
     #[test]
-    fn wrong_answers_are_guessed_by_what_they_do() {
+    fn wrong_answers_are_guessed_by_their_verdict() {
         let mut unknown = Vec::new();
         for (puzzle, candidate, _) in wrong() {
             let ptx = puzzle.ptx(&candidate.name).expect("it is compiled");
@@ -302,18 +302,18 @@ mod explanations {
 
     /// An explanation names the line that calls a function in which something is wrong.
     #[test]
-    fn the_line_that_calls_is_named() {
+    fn the_calling_line_is_named() {
         let puzzle = find("shuffle").expect("it is there");
         let candidate = puzzle.candidate("shuffle-in-the-branch").expect("it is there");
         let source = puzzle.source(&candidate.hole);
         let line =
             1 + source.lines().position(|line| line.contains("shuffle_up(mine")).expect("a call");
         let said = said(puzzle, &source, &puzzle.ptx(&candidate.name).expect("it is compiled"));
-        assert!(said.starts_with(&format!("Line {line} calls what stands in line ")), "{said}");
+        assert!(said.starts_with(&format!("Line {line} calls the function with line ")), "{said}");
     }
 
     #[test]
-    fn remarks_are_for_findings_and_holes() {
+    fn remarks_depend_on_the_finding_and_the_hole() {
         let puzzle = find("flag").expect("it is there");
         let verdict =
             |what: &str| Verdict::Wrong { case: None, what: what.to_owned(), report: None };

@@ -71,7 +71,7 @@ fn on_gpu(device: &Device, inputs: &[f32], coeffs: &[f32]) -> Result<Vec<f32>, B
         let (twice, _guard) = twice.device_ptr_mut(&stream);
         // SAFETY, for the stream: (1) it is of the primary context of this GPU, which cudarc uses
         // as well, and outlives the block; (2) the lent arrays are used on this stream alone. For
-        // the arrays: (1) each has `LEN` numbers, and cudarc frees it on this stream, behind the
+        // the arrays: (1) each has `LEN` numbers, and cudarc frees it on this stream, after the
         // work queued there; (2) the guards order cudarc's own accesses with that work; (3) nothing
         // reads the two results before they are written.
         let (stream, inputs, coeffs, mut once, mut twice) = unsafe {
@@ -85,7 +85,7 @@ fn on_gpu(device: &Device, inputs: &[f32], coeffs: &[f32]) -> Result<Vec<f32>, B
         };
         recur_twice(device, (&inputs, &coeffs), (&mut once, &mut twice), Some(&stream))?;
     }
-    // On the same stream, and thus behind the recurrences: the first call that waits.
+    // This copy runs on the same stream, after the recurrences. It is the first call that waits.
     Ok(stream.clone_dtoh(&twice)?)
 }
 

@@ -3,9 +3,11 @@
 use fs_err as fs;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use anyhow::Result;
 use lesson::{Check, Figure, RecordedTable};
+use regex::Regex;
 
 use crate::failure::Failure;
 use crate::numbers::{numbers_agree, texts_agree};
@@ -15,7 +17,12 @@ use crate::results;
 ///
 /// Figures have to agree in every byte, and numbers in tables and values within 10⁻⁶. Timings have
 /// to exist. A check has to agree in name, limit and verdict: its value may depend on the width of
-/// the machine's vectors.
+/// the machine's vectors. The transcript also shows timings, so it is compared only in the lines of
+/// kernels that it names, such as `kernels/scan.cuh:51`.
+///
+/// # Errors
+///
+/// Returns an error if a folder is not the record of a run.
 pub fn compare(recorded: &Path, fresh: &Path) -> Result<Vec<Failure>> {
     let (old, new) = (results::load(recorded)?, results::load(fresh)?);
     let mut found = Differences::default();
@@ -44,15 +51,38 @@ pub fn compare(recorded: &Path, fresh: &Path) -> Result<Vec<Failure>> {
             found.rows(&old, &new);
         }
     }
+    let (old, new) = (kernel_lines(recorded)?, kernel_lines(fresh)?);
+    if old != new {
+        let differ = old.iter().zip(&new).find(|(old, new)| old != new);
+        let what = match differ {
+            Some((old, new)) => format!("names {old}, and the run names {new}"),
+            None => format!("names {} lines of kernels, the run {}", old.len(), new.len()),
+        };
+        found.add(TRANSCRIPT, what);
+    }
     Ok(found.0)
 }
 
-/// These parts of a record by their names.
+/// Returns these parts of a record by their names.
 fn named<T>(parts: Vec<T>, name: fn(&T) -> &String) -> Named<T> {
     parts.into_iter().map(|part| (name(&part).clone(), part)).collect()
 }
 
 type Named<T> = BTreeMap<String, T>;
+
+/// The file of what a run printed.
+const TRANSCRIPT: &str = "output.txt";
+
+/// Returns the lines of kernels that a run names, such as `kernels/scan.cuh:51`, in their order.
+fn kernel_lines(results: &Path) -> Result<Vec<String>> {
+    static LINE: LazyLock<Regex> = LazyLock::new(|| {
+        #[expect(clippy::unwrap_used, reason = "the pattern is tried by the tests")]
+        Regex::new(r"kernels/[\w/.-]+\.cuh?:[0-9]+").unwrap()
+    });
+    let path = results.join(TRANSCRIPT);
+    let text = if path.exists() { fs::read_to_string(path)? } else { String::new() };
+    Ok(LINE.find_iter(&text).map(|line| line.as_str().to_owned()).collect())
+}
 
 #[derive(Default)]
 struct Differences(Vec<Failure>);

@@ -156,3 +156,23 @@ fn tables_are_compared_number_by_number() {
     replace("      \"1024,packed,801.3,1800.5,52400,\",\n", "");
     assert!(compared()[0].what.contains("had 4 lines, has 3"));
 }
+
+#[test]
+fn the_lines_of_kernels_in_the_transcripts_are_compared() {
+    let (recorded, fresh) = (Fixture::new(), Fixture::new());
+    let compared = |text: &str| {
+        fresh.write(&format!("{RESULTS}/output.txt"), text);
+        let differences = compare(&recorded.path(RESULTS), &fresh.path(RESULTS)).unwrap();
+        differences.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    recorded.write(
+        &format!("{RESULTS}/output.txt"),
+        "1.2 ms at kernels/scan.cuh:51, kernels/broken/lost.cu:7: wrong",
+    );
+    assert!(compared("1.3 ms at kernels/scan.cuh:51,\n kernels/broken/lost.cu:7: no").is_empty());
+    assert_eq!(
+        compared("kernels/scan.cuh:51, kernels/broken/lost.cu:8"),
+        ["output.txt: names kernels/broken/lost.cu:7, and the run names kernels/broken/lost.cu:8"]
+    );
+    assert_eq!(compared(""), ["output.txt: names 2 lines of kernels, the run 0"]);
+}

@@ -123,7 +123,7 @@ fn once(folder: &Folder, puzzle: &'static Puzzle) -> lesson::Result<ExitCode> {
 }
 
 /// Tries a kernel whenever its file is saved, and continues with the next open puzzle when it
-/// reaches the goal. Without a terminal nobody can save the file, so it is tried once.
+/// reaches the goal. Without a terminal, the kernel is tried once.
 fn play(folder: &Folder, first: &'static Puzzle) -> lesson::Result<ExitCode> {
     if !io::stdout().is_terminal() {
         let code = once(folder, first)?;

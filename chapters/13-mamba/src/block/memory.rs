@@ -44,7 +44,8 @@ impl<T: Real> Block<T> {
     ///
     /// # Errors
     ///
-    /// If a token is unknown to the block, or if the batch size is not the memory's.
+    /// Returns an error if a token is unknown to the block, or if the batch size is not the
+    /// memory's.
     // ANCHOR: step
     pub fn step(&self, tokens: &[usize], memory: &mut Memory<T>) -> Result<Array2<T>, Error> {
         let Memory { window, states } = memory;

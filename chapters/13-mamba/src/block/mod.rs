@@ -77,7 +77,8 @@ impl<T: Real> Block<T> {
     ///
     /// # Errors
     ///
-    /// If there are no positions, if a token is unknown to the block, or if the scan fails.
+    /// Returns an error if there are no positions, if a token is unknown to the block, or if the
+    /// scan fails.
     // ANCHOR: forward
     pub fn forward(
         &self,
@@ -168,7 +169,7 @@ impl<T: Real> Block<T> {
     ///
     /// # Errors
     ///
-    /// If the scan fails.
+    /// Returns an error if the scan fails.
     pub fn backward(
         &self,
         scanner: &impl Scanner<T>,

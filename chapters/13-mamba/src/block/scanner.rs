@@ -14,14 +14,15 @@ pub trait Scanner<T: Real> {
     ///
     /// # Errors
     ///
-    /// If the arguments do not fit together, or if this scanner cannot compute them.
+    /// Returns an error if the arguments do not fit together, or if this scanner cannot compute
+    /// them.
     fn outputs(&self, arguments: &Arguments<T>) -> Result<Array3<T>, Error>;
 
     /// Computes the gradients of a loss from its gradient with respect to the outputs.
     ///
     /// # Errors
     ///
-    /// The same as for [`Scanner::outputs`].
+    /// Returns the same errors as [`Scanner::outputs`].
     fn gradients(
         &self,
         arguments: &Arguments<T>,

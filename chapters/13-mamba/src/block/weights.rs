@@ -63,12 +63,13 @@ weights! {
     convolution: |c: &Config| (c.channels, c.reach);
     /// The bias of the convolution.
     convolution_bias: |c: &Config| (c.channels, 1);
-    /// From `x` to the source of `Δ`, to `B` and to `C`; in a fixed block, `B` and `C` themselves.
+    /// The projection of `x` to the source of `Δ`, to `B` and to `C`; in a fixed block, `B` and `C`
+    /// themselves.
     select: |c: &Config| match c.is_selective {
         true => (c.rank + 2 * c.states, c.channels),
         false => (2 * c.states, c.channels),
     };
-    /// From the source of `Δ` to the `Δ` of every channel.
+    /// The projection of the source of `Δ` to the `Δ` of every channel.
     spread: |c: &Config| (if c.is_selective { c.channels } else { 0 }, c.rank);
     /// The bias of `Δ`, added before softplus.
     delta_bias: |c: &Config| (c.channels, 1);

@@ -114,7 +114,11 @@ impl<S> Given<'_, S> {
 
     /// Checks the lengths of `own` (arrays with as many elements as `u` has), of the arguments and
     /// of the scratch arrays.
-    pub(super) fn check(&self, own: &[(&'static str, usize)], room: &Room<S>) -> Result<(), Error> {
+    pub(super) fn check(
+        &self,
+        own: &[(&'static str, usize)],
+        scratch: &Scratch<S>,
+    ) -> Result<(), Error> {
         let sizes = self.sizes;
         let buffers = [
             ("u", Some(self.u), sizes.own()),
@@ -126,7 +130,7 @@ impl<S> Given<'_, S> {
             ("z", self.z, sizes.own()),
             ("delta_bias", self.delta_bias, sizes.channels),
             ("initial", self.initial, sizes.all_states()),
-            ("room", Some(&room.inputs), sizes.expanded()),
+            ("scratch", Some(&scratch.inputs), sizes.expanded()),
         ];
         let lens = buffers.iter().filter_map(|&(name, buffer, expected)| {
             buffer.map(|buffer| (name, buffer.len(), expected))
@@ -140,10 +144,10 @@ impl<S> Given<'_, S> {
         &self,
         d_y: &Buffer<S>,
         d_last: Option<&Buffer<S>>,
-        room: &GradientRoom<S>,
+        scratch: &GradientScratch<S>,
         gradients: &Gradients<S>,
     ) -> Result<(), Error> {
-        self.check(&[("d_y", d_y.len()), ("room", room.d_sum.len())], &room.states)?;
+        self.check(&[("d_y", d_y.len()), ("scratch", scratch.d_sum.len())], &scratch.states)?;
         let sizes = self.sizes;
         let expected = Gradients::<S>::lens(self);
         let d_last = d_last.map(|d_last| ("d_last_state", d_last.len(), sizes.all_states()));
@@ -168,8 +172,7 @@ impl<S> Given<'_, S> {
 
 /// The arrays of the recurrence, `[batch, channels, states, len]`: the scratch memory of a scan.
 #[derive(Debug)]
-// ANCHOR: room
-pub struct Room<S> {
+pub struct Scratch<S> {
     /// `x = Δ B u`.
     pub inputs: Buffer<S>,
     /// `c = e^(Δ A)`.
@@ -177,25 +180,28 @@ pub struct Room<S> {
     /// The states `h`.
     pub outputs: Buffer<S>,
 }
-// ANCHOR_END: room
 
-impl<S: Storage> Room<S> {
+impl<S: Storage> Scratch<S> {
     /// Allocates the scratch memory for problems of these sizes.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is not enough memory.
+    /// Returns [`Error::Device`] if there is not enough memory.
     pub fn new(device: &Device, sizes: Sizes) -> Result<Self, Error> {
         let array = |name| device.allocate_named(name, sizes.expanded());
-        Ok(Room { inputs: array("inputs")?, coeffs: array("coeffs")?, outputs: array("outputs")? })
+        Ok(Scratch {
+            inputs: array("inputs")?,
+            coeffs: array("coeffs")?,
+            outputs: array("outputs")?,
+        })
     }
 }
 
 /// The scratch memory of a backward pass.
 #[derive(Debug)]
-pub struct GradientRoom<S> {
+pub struct GradientScratch<S> {
     /// The states, computed again. The inputs are overwritten.
-    pub states: Room<S>,
+    pub states: Scratch<S>,
     /// The gradient of the recurrence's inputs, `[batch, channels, states, len]`.
     pub d_inputs: Buffer<S>,
     /// The gradient of the recurrence's coefficients.
@@ -208,17 +214,17 @@ pub struct GradientRoom<S> {
     pub steps: Buffer<S>,
 }
 
-impl<S: Storage> GradientRoom<S> {
+impl<S: Storage> GradientScratch<S> {
     /// Allocates the scratch memory for problems of these sizes.
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is not enough memory.
+    /// Returns [`Error::Device`] if there is not enough memory.
     pub fn new(device: &Device, sizes: Sizes) -> Result<Self, Error> {
         let expanded = |name| device.allocate_named(name, sizes.expanded());
         let own = |name| device.allocate_named(name, sizes.own());
-        Ok(GradientRoom {
-            states: Room::new(device, sizes)?,
+        Ok(GradientScratch {
+            states: Scratch::new(device, sizes)?,
             d_inputs: expanded("d_inputs")?,
             d_coeffs: expanded("d_coeffs")?,
             d_sum: own("d_sum")?,
@@ -256,7 +262,7 @@ impl<S: Storage> Gradients<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if there is not enough memory.
+    /// Returns [`Error::Device`] if there is not enough memory.
     pub fn new(device: &Device, given: &Given<S>) -> Result<Self, Error> {
         let [d_u, d_delta, d_a, d_b, d_c, d_delta_bias, d_initial, d_d, d_z] = Self::lens(given);
         let array = |name, len| device.allocate_named(name, len);

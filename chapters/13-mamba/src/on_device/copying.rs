@@ -4,7 +4,7 @@ use linrec::Error;
 use linrec::device::{Buffer, Device, Storage};
 use ndarray::{Array, Array1, Array3, ArrayView, ArrayView3, Dimension, IntoDimension};
 
-use super::arrays::{Given, GradientRoom, Room};
+use super::arrays::{Given, GradientScratch, Scratch};
 use super::{Passes, Scan};
 use crate::arguments::{Arguments, Mixing, MixingArray, MixingView, Sizes};
 use crate::block::Scanner;
@@ -33,17 +33,17 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// The same as for [`Scan::forward_into`].
+    /// Returns the same errors as [`Scan::forward_into`].
     pub fn compute(&self, arguments: &Arguments<S>) -> Result<Computed<S>, Error> {
         let device = self.device();
         let held = Held::new(device, arguments)?;
         let given = held.given();
         let Sizes { batch, channels, states, .. } = held.sizes;
-        let mut room = Room::new(device, held.sizes)?;
+        let mut scratch = Scratch::new(device, held.sizes)?;
         let mut y = empty(device, "y", given.u.len())?;
         let mut last_state = empty(device, "last_state", batch * channels * states)?;
         let last = Some(&mut last_state);
-        let passes = self.forward_into(&given, &mut room, &mut y, last, &device.stream())?;
+        let passes = self.forward_into(&given, &mut scratch, &mut y, last, &device.stream())?;
         let output = Output {
             y: held.outputs(&y)?,
             last_state: array(&last_state, (batch, channels, states))?,
@@ -55,7 +55,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// The same as for [`Scan::backward_into`].
+    /// Returns the same errors as [`Scan::backward_into`].
     pub fn differentiate(
         &self,
         arguments: &Arguments<S>,
@@ -67,11 +67,11 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
         let given = held.given();
         let d_y = upload(device, "d_y", d_y)?;
         let d_last = d_last_state.map(|d| upload(device, "d_last_state", d)).transpose()?;
-        let mut room = GradientRoom::new(device, held.sizes)?;
+        let mut scratch = GradientScratch::new(device, held.sizes)?;
         let mut d = held.room_for_gradients()?;
         let stream = device.stream();
         let passes =
-            self.backward_into(&given, &d_y, d_last.as_ref(), &mut room, &mut d, &stream)?;
+            self.backward_into(&given, &d_y, d_last.as_ref(), &mut scratch, &mut d, &stream)?;
         Ok(Differentiated { gradients: held.gradients(&d)?, passes })
     }
 }
@@ -112,7 +112,7 @@ impl<S: Real + Storage> Held<S> {
     ///
     /// # Errors
     ///
-    /// If they do not fit together, or the device has not enough memory.
+    /// Returns an error if they do not fit together, or the device has not enough memory.
     pub fn new(device: &Device, arguments: &Arguments<S>) -> Result<Self, Error> {
         let Arguments { u, delta, a, b, c, d, z, delta_bias, delta_softplus, initial } = *arguments;
         Ok(Held {
@@ -152,7 +152,7 @@ impl<S: Real + Storage> Held<S> {
     ///
     /// # Errors
     ///
-    /// If the length does not fit the shape, or if the device fails.
+    /// Returns an error if the length does not fit the shape, or if the device fails.
     pub fn outputs(&self, y: &Buffer<S>) -> Result<Array3<S>, Error> {
         let Sizes { batch, channels, len, .. } = self.sizes;
         array(y, (batch, channels, len))
@@ -162,7 +162,7 @@ impl<S: Real + Storage> Held<S> {
     ///
     /// # Errors
     ///
-    /// If the device has not enough memory.
+    /// Returns an error if the device has not enough memory.
     pub fn room_for_gradients(&self) -> Result<super::Gradients<S>, Error> {
         let mut d = super::Gradients::new(&self.device, &self.given())?;
         for buffer in d.all() {
@@ -175,7 +175,7 @@ impl<S: Real + Storage> Held<S> {
     ///
     /// # Errors
     ///
-    /// If a length does not fit its shape, or if the device fails.
+    /// Returns an error if a length does not fit its shape, or if the device fails.
     pub fn gradients(&self, d: &super::Gradients<S>) -> Result<Gradients<S>, Error> {
         let Sizes { batch, channels, groups, states, len } = self.sizes;
         let (own, all) = ((batch, channels, len), (batch, channels, states));

@@ -8,7 +8,7 @@ mod arrays;
 mod copying;
 mod kernels;
 
-pub use arrays::{Given, GradientRoom, Gradients, Room, Traffic};
+pub use arrays::{Given, GradientScratch, Gradients, Scratch, Traffic};
 pub use copying::{Computed, Differentiated, Held};
 
 use linrec::Error;
@@ -38,7 +38,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Device`] if the device refuses a kernel.
+    /// Returns [`Error::Device`] if the device refuses a kernel.
     pub fn new(device: &Device, choice: impl Into<Choice>) -> Result<Self, Error> {
         let recurrence = Recurrence::new(device, choice)?;
         Ok(Scan { recurrence, kernels: Kernels::load(device, S::ELEMENT)? })
@@ -50,23 +50,24 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     }
 
     /// Computes `y` `[batch, channels, len]` and, if asked, the last state
-    /// `[batch, channels, states]`. The states of all positions stay in `room`.
+    /// `[batch, channels, states]`. The states of all positions stay in `scratch`.
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] with the array that does not fit; [`Error::Device`] of a device.
+    /// Returns [`Error::ShapeMismatch`] with the array that does not fit; [`Error::Device`] of a
+    /// device.
     // ANCHOR: forward
     pub fn forward_into(
         &self,
         given: &Given<S>,
-        room: &mut Room<S>,
+        scratch: &mut Scratch<S>,
         y: &mut Buffer<S>,
         last_state: Option<&mut Buffer<S>>,
         stream: &Stream,
     ) -> Result<Passes, Error> {
-        given.check(&[("y", y.len())], room)?;
-        let mut passes = self.states(given, room, last_state, stream)?;
-        let read = self.kernels.contract(given, &room.outputs, y, stream)?;
+        given.check(&[("y", y.len())], scratch)?;
+        let mut passes = self.states(given, scratch, last_state, stream)?;
+        let read = self.kernels.contract(given, &scratch.outputs, y, stream)?;
         passes.extend(read.map(|read| ("contract", read)));
         Ok(passes)
     }
@@ -75,11 +76,11 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     fn states(
         &self,
         given: &Given<S>,
-        room: &mut Room<S>,
+        scratch: &mut Scratch<S>,
         final_state: Option<&mut Buffer<S>>,
         stream: &Stream,
     ) -> Result<Passes, Error> {
-        let Room { inputs, coeffs, outputs } = room;
+        let Scratch { inputs, coeffs, outputs } = scratch;
         let expanded = self.kernels.expand(given, inputs, coeffs, stream)?;
         let stream = Some(stream);
         let options =
@@ -99,24 +100,24 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
     ///
     /// # Errors
     ///
-    /// The same as for [`Scan::forward_into`].
+    /// Returns the same errors as [`Scan::forward_into`].
     // ANCHOR: backward
     pub fn backward_into(
         &self,
         given: &Given<S>,
         d_y: &Buffer<S>,
         d_last: Option<&Buffer<S>>,
-        room: &mut GradientRoom<S>,
+        scratch: &mut GradientScratch<S>,
         gradients: &mut Gradients<S>,
         stream: &Stream,
     ) -> Result<Passes, Error> {
-        given.check_gradients(d_y, d_last, room, gradients)?;
+        given.check_gradients(d_y, d_last, scratch, gradients)?;
         let kernels = &self.kernels;
-        let mut passes = self.states(given, &mut room.states, None, stream)?;
+        let mut passes = self.states(given, &mut scratch.states, None, stream)?;
 
         // The inputs are not needed again: the gradients of the outputs overwrite them.
-        let Room { inputs: d_outputs, coeffs, outputs } = &mut room.states;
-        let (d_sum, d_z) = (&mut room.d_sum, gradients.d_z.as_mut());
+        let Scratch { inputs: d_outputs, coeffs, outputs } = &mut scratch.states;
+        let (d_sum, d_z) = (&mut scratch.d_sum, gradients.d_z.as_mut());
         let d = kernels.contract_back(
             given,
             (d_y, d_last),
@@ -125,7 +126,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
             stream,
         )?;
         passes.extend(d.map(|d| ("contract, back", d)));
-        let (d_sum, d_c) = (&room.d_sum, &mut gradients.d_c);
+        let (d_sum, d_c) = (&scratch.d_sum, &mut gradients.d_c);
         passes.extend(kernels.sum_shared(given, given.c, d_sum, outputs, d_c, stream)?);
 
         let options = BackwardOptions {
@@ -134,7 +135,7 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
             stream: Some(stream),
             ..Default::default()
         };
-        let (d_inputs, d_coeffs) = (&mut room.d_inputs, &mut room.d_coeffs);
+        let (d_inputs, d_coeffs) = (&mut scratch.d_inputs, &mut scratch.d_coeffs);
         let d = self.recurrence.backward_into(
             d_outputs,
             coeffs,
@@ -152,10 +153,10 @@ impl<S: Real + Storage<Accum = S>> Scan<S> {
 
         let received = [&*d_inputs, &*d_coeffs, &*coeffs, d_sum];
         let own = (&mut gradients.d_u, &mut gradients.d_delta);
-        let weights = (&mut room.scaled, &mut room.steps);
+        let weights = (&mut scratch.scaled, &mut scratch.steps);
         let d = kernels.expand_back(given, received, own, weights, stream)?;
         passes.extend(d.map(|d| ("expand, back", d)));
-        let (scaled, steps) = (&room.scaled, &room.steps);
+        let (scaled, steps) = (&scratch.scaled, &scratch.steps);
         passes.extend(kernels.sum_shared(
             given,
             given.b,

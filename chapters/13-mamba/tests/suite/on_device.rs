@@ -1,13 +1,13 @@
 //! Tests of the unfused scan on every device: the emulator, and any GPU of the machine.
 //!
-//! The devices are compared with Mamba's own numbers, with the definition in double precision, with
-//! the error bound of `bounds`, and bit by bit with each other. The emulator also counts the bytes
-//! of every launch, which the page quotes. Random problems come from `problems.rs`; `scan.rs` tests
-//! the same scan on the CPU.
+//! The results of a device are compared with the golden data of Mamba's function, with the
+//! definition in double precision, with the error bound of `bounds`, and bit by bit with the other
+//! devices. The emulator also counts the bytes of every launch, because the page quotes them.
+//! `problems.rs` draws the random problems.
 
 use ch13_mamba::activation::{silu, softplus};
 use ch13_mamba::golden::{self, Given};
-use ch13_mamba::on_device::{self, GradientRoom, Room, Scan, Traffic};
+use ch13_mamba::on_device::{self, GradientScratch, Scan, Scratch, Traffic};
 use ch13_mamba::{Mixing, Sizes, bounds, direct, selective_scan_backward};
 use linrec::contract::Domain;
 use linrec::contract::golden::array_distance;
@@ -188,12 +188,12 @@ fn everything(scan: &Scan<f32>, held: &Held, is_fixed: bool) -> Vec<(&'static st
     let (mut y, mut last) = (device.allocate(own).unwrap(), device.allocate(all).unwrap());
     y.poison().unwrap();
     last.poison().unwrap();
-    let mut room = Room::new(device, sizes).unwrap();
-    scan.forward_into(&given, &mut room, &mut y, Some(&mut last), &stream).unwrap();
-    let mut room = GradientRoom::new(device, sizes).unwrap();
+    let mut scratch = Scratch::new(device, sizes).unwrap();
+    scan.forward_into(&given, &mut scratch, &mut y, Some(&mut last), &stream).unwrap();
+    let mut scratch = GradientScratch::new(device, sizes).unwrap();
     let mut d = on_device::Gradients::new(device, &given).unwrap();
     let d_last = Some(&held.initial);
-    scan.backward_into(&given, &y, d_last, &mut room, &mut d, &stream).unwrap();
+    scan.backward_into(&given, &y, d_last, &mut scratch, &mut d, &stream).unwrap();
     let bits = |buffer: &Buffer<f32>| -> Vec<u32> {
         buffer.download().unwrap().into_iter().map(f32::to_bits).collect()
     };
@@ -246,9 +246,9 @@ fn every_large_array_is_read_and_written_as_often_as_the_page_says() {
     let (scan, held) = (scan::<f32>(&device), Held::new(&device, [2, 5, 3, 300]));
     // The kernels of the recurrence read an initial state in different ways.
     let given = on_device::Given { initial: None, ..held.given(false) };
-    let mut room = Room::new(&device, held.sizes).unwrap();
+    let mut scratch = Scratch::new(&device, held.sizes).unwrap();
     let mut y = device.allocate(given.u.len()).unwrap();
-    let passes = scan.forward_into(&given, &mut room, &mut y, None, &device.stream()).unwrap();
+    let passes = scan.forward_into(&given, &mut scratch, &mut y, None, &device.stream()).unwrap();
     let bytes = |name: &str, access: Access| -> u64 {
         let (_, pass) = passes.iter().find(|(pass, _)| *pass == name).unwrap();
         let sites = &pass.counters().unwrap().sites;
@@ -277,13 +277,14 @@ fn a_recorded_scan_is_replayed() {
     for device in under_test() {
         let (scan, held) = (scan::<f32>(&device), Held::new(&device, [1, 3, 2, 70]));
         let given = held.given(false);
-        let mut room = Room::new(&device, held.sizes).unwrap();
+        let mut scratch = Scratch::new(&device, held.sizes).unwrap();
         let mut y = device.allocate(given.u.len()).unwrap();
         let stream = device.stream();
-        scan.forward_into(&given, &mut room, &mut y, None, &stream).unwrap();
+        scan.forward_into(&given, &mut scratch, &mut y, None, &stream).unwrap();
         let expected = y.download().unwrap();
-        let record = device
-            .record(|stream| scan.forward_into(&given, &mut room, &mut y, None, stream).map(drop));
+        let record = device.record(|stream| {
+            scan.forward_into(&given, &mut scratch, &mut y, None, stream).map(drop)
+        });
         y.poison().unwrap();
         record.unwrap().replay(&stream).unwrap();
         assert_eq!(y.download().unwrap(), expected);
@@ -294,11 +295,11 @@ fn a_recorded_scan_is_replayed() {
 fn buffers_that_do_not_fit_are_named() {
     let device = Device::simt();
     let (scan, held) = (scan::<f32>(&device), Held::new(&device, [1, 3, 2, 5]));
-    let room = || Room::new(&device, held.sizes).unwrap();
+    let scratch = || Scratch::new(&device, held.sizes).unwrap();
     let message = |given: &on_device::Given<f32>, y: usize| {
         let mut y = device.allocate(y).unwrap();
         let stream = device.stream();
-        scan.forward_into(given, &mut room(), &mut y, None, &stream).unwrap_err().to_string()
+        scan.forward_into(given, &mut scratch(), &mut y, None, &stream).unwrap_err().to_string()
     };
     let sizes = "shape mismatch in selective scan: sizes [1, 3, 3, 2, 5]";
     let given = held.given(false);
@@ -308,9 +309,9 @@ fn buffers_that_do_not_fit_are_named() {
     let wrong = on_device::Given { c: Mixing::Fixed(given.u), ..given };
     assert_eq!(message(&wrong, 15), format!("{sizes}, C [15]"));
     let mut d = on_device::Gradients::new(&device, &held.given(true)).unwrap();
-    let mut room = GradientRoom::new(&device, held.sizes).unwrap();
+    let mut scratch = GradientScratch::new(&device, held.sizes).unwrap();
     let stream = device.stream();
-    let error = scan.backward_into(&given, given.u, None, &mut room, &mut d, &stream);
+    let error = scan.backward_into(&given, given.u, None, &mut scratch, &mut d, &stream);
     assert_eq!(error.unwrap_err().to_string(), format!("{sizes}, d_B [6]"));
 }
 

@@ -33,7 +33,7 @@ const LINE: RGBColor = RGBColor(230, 126, 0);
 ///
 /// # Errors
 ///
-/// If the backend cannot draw.
+/// Returns an error if the backend cannot draw.
 pub fn draw(grid: &Grid, maps: &[&Map], legend: Legend) -> Result<String> {
     let (panel_width, panel_height) =
         (WIDTH as i32 / 2, TOP + BOTTOM + ROW * grid.rates.len() as i32);

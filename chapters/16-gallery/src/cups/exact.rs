@@ -34,7 +34,7 @@ pub fn matrix(swap: Swap) -> Array2<f64> {
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 // ANCHOR: one_row
 pub fn by_one_row(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
     let inputs = swaps.iter().map(|swap| if *swap == Swap::Left { 1.0 } else { 0.0 });
@@ -50,7 +50,7 @@ pub fn by_one_row(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 // ANCHOR: two_layers
 pub fn by_two_layers(swaps: &[Swap]) -> Result<Vec<usize>, Error> {
     // The first layer: 1 after an even number of swaps, -1 after an odd one.

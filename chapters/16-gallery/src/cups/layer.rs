@@ -58,7 +58,7 @@ impl Kind {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     pub fn forward(
         self,
         cpu: &Cpu,
@@ -79,7 +79,7 @@ impl Kind {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     pub fn backward(
         self,
         cpu: &Cpu,

@@ -131,7 +131,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     pub fn loss_and_gradient(&self, cpu: &Cpu, batch: &Batch) -> Result<(f64, Array1<f64>), Error> {
         let inside = self.forward(cpu, batch)?;
         let (loss, d_logits) = cross_entropy(inside.logits.view(), batch);
@@ -159,7 +159,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     pub fn is_right(&self, cpu: &Cpu, batch: &Batch) -> Result<Vec<bool>, Error> {
         let logits = self.forward(cpu, batch)?.logits;
         let is_right = |(column, &cup): (ndarray::ArrayView1<f64>, &usize)| {

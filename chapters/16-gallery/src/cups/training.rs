@@ -58,7 +58,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// If the engine fails.
+    /// Returns an error if the engine fails.
     pub fn train(
         &self,
         layers: &[Kind],
@@ -88,7 +88,7 @@ impl Plan {
 ///
 /// # Errors
 ///
-/// If the engine fails.
+/// Returns an error if the engine fails.
 pub fn right_after(network: &Network, num_seqs: usize, len: usize) -> Result<Vec<f64>, Error> {
     let cpu = Cpu::new().single_threaded();
     // Not the sequences of training, whose seeds are small.

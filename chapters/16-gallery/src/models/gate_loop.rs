@@ -27,7 +27,7 @@ impl Head<'_> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     // ANCHOR: gate_loop
     pub fn problem(&self) -> Result<Problem<Complex<f64>>, Error> {
         self.check()?;

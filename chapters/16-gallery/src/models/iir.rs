@@ -35,7 +35,8 @@ impl SecondOrder {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the poles coincide: partial fractions need two different poles.
+    /// Returns [`Error::Unsupported`] if the poles coincide: partial fractions need two different
+    /// poles.
     pub fn read(&self, states: ArrayView2<Complex<f64>>) -> Result<Array1<f64>, Error> {
         let [p, q] = self.poles();
         if p == q {
@@ -55,7 +56,7 @@ impl SecondOrder {
     ///
     /// # Errors
     ///
-    /// The same as for [`SecondOrder::read`].
+    /// Returns the same errors as [`SecondOrder::read`].
     pub fn filter(&self, signal: ArrayView1<f64>) -> Result<Array1<f64>, Error> {
         self.read(self.problem(signal).solve()?.view())
     }

@@ -34,7 +34,7 @@ impl Lru {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     pub fn problem(&self, signals: ArrayView2<f64>) -> Result<Problem<Complex<f64>>, Error> {
         expect("lru", ("nu", self.nu.shape()), ("theta", &self.theta))?;
         let shape = [self.nu.len(), signals.nrows()];
@@ -51,7 +51,7 @@ impl Lru {
     ///
     /// # Errors
     ///
-    /// The same as for [`Lru::problem`].
+    /// Returns the same errors as [`Lru::problem`].
     pub fn direct(&self, signals: ArrayView2<f64>) -> Result<Array2<Complex<f64>>, Error> {
         let inputs = self.problem(signals)?.inputs;
         Ok(Array2::from_shape_fn(inputs.dim(), |(n, l)| {

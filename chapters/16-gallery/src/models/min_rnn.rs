@@ -17,7 +17,7 @@ pub fn positive(x: f64) -> f64 {
 ///
 /// # Errors
 ///
-/// If the shapes do not match.
+/// Returns an error if the shapes do not match.
 // ANCHOR: min_gru
 pub fn min_gru(
     gate: ArrayView2<f64>,
@@ -38,7 +38,7 @@ pub fn min_gru(
 ///
 /// # Errors
 ///
-/// The same as for [`min_gru`], and if the engine fails.
+/// Returns the same errors as [`min_gru`], and if the engine fails.
 // ANCHOR: gradient
 pub fn min_gru_backward(
     engine: &dyn Engine<f64>,
@@ -63,7 +63,7 @@ pub fn min_gru_backward(
 ///
 /// # Errors
 ///
-/// If the shapes do not match.
+/// Returns an error if the shapes do not match.
 // ANCHOR: min_lstm
 pub fn min_lstm(
     forget: ArrayView2<f64>,

@@ -12,7 +12,7 @@ use crate::{Problem, expect};
 ///
 /// # Errors
 ///
-/// If the shapes do not match.
+/// Returns an error if the shapes do not match.
 // ANCHOR: returns
 pub fn returns(
     rewards: ArrayView2<f64>,

@@ -23,7 +23,7 @@ impl RgLru {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     // ANCHOR: rg_lru
     pub fn problem(
         &self,
@@ -59,7 +59,7 @@ impl RgLru {
     ///
     /// # Errors
     ///
-    /// The same as for [`RgLru::problem`].
+    /// Returns the same errors as [`RgLru::problem`].
     pub fn direct(
         &self,
         signals: ArrayView2<f64>,

@@ -20,7 +20,7 @@ impl Wkv {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     // ANCHOR: rwkv
     pub fn problem(
         &self,

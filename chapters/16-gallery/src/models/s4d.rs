@@ -44,7 +44,7 @@ impl S4d {
     ///
     /// # Errors
     ///
-    /// If `A`, `B` and `C` have different lengths.
+    /// Returns an error if `A`, `B` and `C` have different lengths.
     pub fn problem(&self, signal: ArrayView1<f64>) -> Result<Problem<Complex<f64>>, Error> {
         self.check()?;
         let (keep, enter) = self.discretised();
@@ -63,7 +63,7 @@ impl S4d {
     ///
     /// # Errors
     ///
-    /// The same as for [`S4d::problem`].
+    /// Returns the same errors as [`S4d::problem`].
     pub fn convolution(&self, signal: ArrayView1<f64>) -> Result<Array1<f64>, Error> {
         self.check()?;
         let (_, enter) = self.discretised();
@@ -84,7 +84,7 @@ impl S4d {
     ///
     /// # Errors
     ///
-    /// The same as for [`S4d::problem`].
+    /// Returns the same errors as [`S4d::problem`].
     // ANCHOR: fused
     pub fn fused(&self, signal: ArrayView1<f64>) -> Result<Array1<f64>, Error> {
         self.check()?;

@@ -23,7 +23,7 @@ impl S5 {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     // ANCHOR: s5
     pub fn problem(
         &self,
@@ -58,7 +58,7 @@ impl S5 {
     ///
     /// # Errors
     ///
-    /// The same as for [`S5::problem`].
+    /// Returns the same errors as [`S5::problem`].
     pub fn direct(
         &self,
         signals: ArrayView2<f64>,

@@ -45,7 +45,7 @@ impl Gates<'_> {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     // ANCHOR: slstm
     pub fn problem(&self) -> Result<Problem<f64>, Error> {
         self.check()?;
@@ -98,7 +98,7 @@ impl Gates<'_> {
     ///
     /// # Errors
     ///
-    /// The same as for [`Gates::problem`].
+    /// Returns the same errors as [`Gates::problem`].
     pub fn unstabilised(&self) -> Result<Problem<f64>, Error> {
         let mut problem = self.problem()?;
         let channels = self.values.nrows();

@@ -22,7 +22,7 @@ impl Gated {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     pub fn error_bound(
         &self,
         slopes: Slopes,

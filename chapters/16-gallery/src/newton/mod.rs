@@ -100,7 +100,7 @@ impl Gated {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     // ANCHOR: sequential
     pub fn sequential(&self) -> Result<Array2<f64>, Error> {
         self.check()?;
@@ -119,7 +119,7 @@ impl Gated {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     // ANCHOR: linearised
     pub fn linearised(
         &self,
@@ -157,7 +157,7 @@ impl Gated {
     ///
     /// # Errors
     ///
-    /// The same as for [`Gated::linearised`].
+    /// Returns the same errors as [`Gated::linearised`].
     // ANCHOR: iterate
     pub fn iterate(&self, slopes: Slopes, iterations: usize) -> Result<Vec<Array2<f64>>, Error> {
         let mut guess = Array2::zeros(self.gate_drive.dim());
@@ -175,7 +175,7 @@ impl Gated {
     ///
     /// # Errors
     ///
-    /// If the shapes do not match.
+    /// Returns an error if the shapes do not match.
     pub fn lyapunov(&self, states: ArrayView2<f64>) -> Result<f64, Error> {
         let zero = Array1::zeros(states.nrows());
         let before = shift(states, Direction::Forward, zero.view())?;

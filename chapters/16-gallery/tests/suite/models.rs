@@ -1,8 +1,9 @@
 //! Tests of every model against a formula that uses no recurrence, and of its errors.
 //!
-//! The lengths are zero, one, a few steps, and more than one tile of the kernel. `solve` computes
-//! each problem by the library and by the kernel of chapter 7 on the emulator, which must agree.
-//! Golden data from PyTorch cover minGRU with its gradients.
+//! The lengths are zero, one, a few steps, and more than one tile of the kernel, because models
+//! lose their first and last steps easily. `solve` computes each problem by the library and by the
+//! kernel of chapter 7 on the emulator, and compares both. Golden data from PyTorch cover minGRU
+//! with its gradients.
 
 use approx::assert_abs_diff_eq;
 use ch16_gallery::Problem;

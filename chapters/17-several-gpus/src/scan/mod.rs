@@ -120,8 +120,8 @@ fn pipeline(
 ///
 /// # Errors
 ///
-/// [`Error::ShapeMismatch`] if an array does not have the elements of its shape; and if a rank or a
-/// device fails.
+/// Returns [`Error::ShapeMismatch`] if an array does not have the elements of its shape; and if a
+/// rank or a device fails.
 // ANCHOR: scan
 pub fn outputs(
     rank: &Rank,
@@ -159,7 +159,7 @@ pub fn outputs(
 ///
 /// # Errors
 ///
-/// The same as for [`outputs`].
+/// Returns the same errors as [`outputs`].
 // ANCHOR: gradients
 pub fn gradients(
     rank: &Rank,

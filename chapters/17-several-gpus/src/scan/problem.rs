@@ -65,7 +65,7 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// If the device fails.
+    /// Returns an error if the device fails.
     pub fn alone(&self, exponential: Exponential) -> Result<Computed, Error> {
         let device = Device::simt();
         let scan = SelectiveScan::new(&device, exponential);
@@ -89,8 +89,8 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// [`Error::ShapeMismatch`] if the stretches do not add up to all steps; and if a rank or a
-    /// device fails.
+    /// Returns [`Error::ShapeMismatch`] if the stretches do not add up to all steps; and if a rank
+    /// or a device fails.
     pub fn over(&self, stretches: &[usize], exponential: Exponential) -> Result<Computed, Error> {
         let seq_len = self.shape.seq_len;
         if stretches.iter().sum::<usize>() != seq_len {
@@ -142,7 +142,7 @@ impl Problem {
     ///
     /// # Errors
     ///
-    /// If the device fails.
+    /// Returns an error if the device fails.
     pub fn apart(&self, stretches: &[usize], exponential: Exponential) -> Result<Vec<f64>, Error> {
         let off = |steps: usize, ranks: usize| {
             let roundings = (steps + self.shape.batch + ranks) as f64;

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_empty_arrays_are_short() {
+    fn long_and_empty_arrays_are_abbreviated() {
         let long = Array1::from_iter((0..1000).map(f64::from));
         assert_eq!(long.content().plain, "f64 [1000]: 0, 1, 2, 3, 4, 5, 6, 7, …, 998, 999");
         assert_eq!(Array1::<f64>::zeros(0).content().plain, "f64 [0]: nothing");

@@ -1,4 +1,4 @@
-//! How a value appears in a notebook, and the message that passes it to evcxr.
+//! The form in which a value appears in a notebook, and the message that passes it to evcxr.
 
 use std::io::Write;
 

@@ -6,7 +6,7 @@ use linrec::Error;
 use linrec::device::Device;
 use linrec::device::nvrtc::Nvrtc;
 
-/// What this machine offers to a notebook.
+/// This machine, as a notebook sees it.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// The device that [`Device::auto`] chooses: the first GPU, or else the emulator.

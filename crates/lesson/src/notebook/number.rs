@@ -24,7 +24,7 @@ pub(super) fn short_real(value: f64) -> String {
             None => text,
         };
     }
-    // Six digits in all; the magnitude determines the number of digits before the point.
+    // Six digits in all, of which the magnitude determines the number of integer digits.
     let before = size.log10().floor() as i32 + 1;
     let after = usize::try_from(6 - before).unwrap_or(0);
     trimmed(&format!("{value:.after$}")).to_owned()

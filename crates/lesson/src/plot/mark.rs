@@ -4,7 +4,7 @@ use plotters::prelude::*;
 
 use super::{Area, Result};
 
-/// How a series' points are drawn.
+/// The way in which a series' points are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Mark {
     Line,

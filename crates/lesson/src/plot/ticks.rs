@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-/// How an axis maps values to positions.
+/// The map of an axis from values to positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scale {
     Linear,

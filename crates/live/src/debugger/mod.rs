@@ -18,7 +18,8 @@ use crate::number;
 use crate::scene::{Array, Scene};
 use crate::values::Type;
 
-/// The number of events that a step shows, and of instructions that are searched for them.
+/// The largest number of events that a step shows, and the largest number of instructions that are
+/// searched for events.
 const MOST_EVENTS: usize = 8;
 const MOST_TRACED: usize = 512;
 
@@ -31,9 +32,9 @@ pub struct Debugger {
     ptx: Vec<String>,
     /// The C++ names of the registers.
     names: HashMap<String, String>,
-    /// A sentence about the outputs, and whether they are right.
+    /// A sentence about the outputs, and true if they are right.
     verdict: Option<(String, bool)>,
-    /// The steps right behind a barrier, in order.
+    /// The steps directly after a barrier, in order.
     barriers: Vec<usize>,
     /// The block and the warp whose registers are shown.
     looked_at: Option<(u32, u32)>,
@@ -45,13 +46,13 @@ pub struct Debugger {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "by")]
 pub enum Go {
-    /// To the next or the previous line of the source.
+    /// Goes to the next or the previous line of the source.
     Line { back: bool },
-    /// To the next or the previous instruction.
+    /// Goes to the next or the previous instruction.
     Instruction { back: bool },
-    /// To the next or the previous barrier.
+    /// Goes to the next or the previous barrier.
     Barrier { back: bool },
-    /// To a step of the launch, or to its end if it has fewer.
+    /// Goes to a step of the launch, or to its end if it has fewer steps.
     Step { to: u64 },
 }
 
@@ -88,7 +89,7 @@ impl Debugger {
         Ok(debugger)
     }
 
-    /// Returns what does not change, the length, the end and the sizes, and the view.
+    /// Returns the properties of the launch (its length, its end, its sizes), and the view.
     pub fn opened(&mut self) -> Value {
         let end = match self.stepper.result() {
             Ok(_) => None,
@@ -133,7 +134,7 @@ impl Debugger {
         self.view()
     }
 
-    /// Returns the view with another warp.
+    /// Shows another warp, and returns the view.
     pub fn look(&mut self, block: u32, warp: u32) -> Value {
         self.looked_at = Some((block, warp));
         self.view()
@@ -163,7 +164,7 @@ impl Debugger {
         json!({ "arrays": arrays.collect::<Vec<_>>() })
     }
 
-    /// Goes to a step, whose view shows the events of the instruction before.
+    /// Goes to a step. Its view shows the events of the previous instruction.
     fn go_to(&mut self, step: usize) {
         let step = step.min(self.stepper.len());
         self.last = step.saturating_sub(1)..step;
@@ -174,7 +175,7 @@ impl Debugger {
         self.last = steps.start.min(end)..end;
     }
 
-    /// Returns the steps around one that a warp spends in the same line.
+    /// Returns the steps around `step` during which the same warp stays in the same line.
     fn line(&self, step: usize) -> Range<usize> {
         let steps = self.stepper.steps();
         let place =
@@ -195,7 +196,7 @@ impl Debugger {
     }
 }
 
-/// Returns the steps at which the first warp of a block continues behind a barrier.
+/// Returns the steps at which the first warp of a block continues after a barrier.
 fn barriers(stepper: &Stepper) -> Vec<usize> {
     let mut arrived: HashMap<u32, Vec<u32>> = HashMap::new();
     let mut moments = Vec::new();

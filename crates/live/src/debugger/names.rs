@@ -83,7 +83,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns whether it may be in a register, whose name in PTX tells its size.
+    /// Returns true if such a number may be in this register, whose name in PTX gives its size.
     fn fits(self, register: &str) -> bool {
         let family = register.trim_end_matches(|c: char| c.is_ascii_digit());
         match self {

@@ -12,8 +12,8 @@ use crate::number::float;
 use crate::scene::Array;
 use crate::values::Type;
 
-/// Returns a sentence about the outputs, and whether they are right. Returns `None` for kernels
-/// that compute something else.
+/// Returns a sentence about the outputs, and true if they are right. Returns `None` for kernels
+/// that do not compute the recurrence.
 pub fn of(
     memory: &Memory,
     arrays: &[Array],

@@ -46,12 +46,12 @@ impl Debugger {
         json!({ "file": file, "line": source, "ptx": line, "text": text.replace('\t', " ") })
     }
 
-    /// Returns whether the launch was reported, or its outputs are wrong.
+    /// Returns true if the launch was reported, or if its outputs are wrong.
     fn is_wrong(&self) -> bool {
         self.stepper.result().is_err() || matches!(self.verdict, Some((_, false)))
     }
 
-    /// Returns the step as a sentence.
+    /// Describes a step in a sentence.
     fn says(&self, position: usize) -> String {
         let all = self.stepper.len();
         let Some(step) = self.stepper.steps().get(position) else {
@@ -74,7 +74,7 @@ impl Debugger {
         )
     }
 
-    /// Returns `scan.cuh:52`, or the line of the PTX.
+    /// Returns the source line of an instruction, `scan.cuh:52`, or else its line in the PTX.
     fn line_of(&self, pc: u32) -> String {
         match self.stepper.kernel().source(pc) {
             Some((file, line)) => format!("{}:{line}", file.rsplit('/').next().unwrap_or(file)),

@@ -106,7 +106,7 @@ mod tests {
         shown(name, values)["says"].as_str().unwrap().to_owned()
     }
 
-    /// Also at the ends of every slider.
+    /// Includes the values at both ends of every slider.
     #[test]
     fn every_widget_draws_something_for_every_value() {
         for (name, ..) in ALL {
