@@ -29,7 +29,8 @@
 //!   ([`Choice`]);
 //! - [`SelectiveScan`]: Mamba's selective scan over buffers, as one kernel;
 //! - [`KernelEngine`] (also from [`Device::engine`]): an [`Engine`](crate::Engine) around a
-//!   recurrence, over arrays of the host;
+//!   recurrence, over arrays of the host; [`Copying`] is one around any kernel that implements
+//!   [`OverBuffers`];
 //! - [`Group`]: several devices, which work on one recurrence;
 //! - [`nvrtc`]: CUDA C++ to PTX at run time.
 //!

@@ -1,5 +1,10 @@
 //! Reads and writes records as CSV: rows of a known type, and tables of other programs by their
 //! columns' names.
+//!
+//! Every record of the project goes through here. A row is a serde type whose fields are the names
+//! of the columns. Numbers are written with a fixed number of digits, so that a record that is read
+//! and written again has the same text. An error quotes the line that cannot be read. The tests are
+//! at the end, and `row.rs` reads all committed records.
 
 use std::fmt::Display;
 use std::str::FromStr;

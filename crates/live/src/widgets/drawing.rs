@@ -111,8 +111,8 @@ impl Drawing {
 }
 
 impl Axes {
-    /// Returns the position of a value in the drawing. A value outside of the axes is moved to their
-    /// end.
+    /// Returns the position of a value in the drawing. A value outside of the axes is moved to
+    /// their end.
     fn place(&self, x: f64, y: f64) -> (f64, f64) {
         let share = |value: f64, range: &Range<f64>| {
             ((value - range.start) / (range.end - range.start)).clamp(0.0, 1.0)

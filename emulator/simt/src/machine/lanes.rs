@@ -114,8 +114,8 @@ pub(crate) fn taken(before: &Words, sources: &[u8; 32], active: u32) -> Words {
     std::array::from_fn(|i| if active >> i & 1 == 1 { value(i) } else { before[i] })
 }
 
-/// Returns the lane that a shuffle reads from, by the definition of the PTX ISA (9.7.8.6); `None` if
-/// it is out of range.
+/// Returns the lane that a shuffle reads from, by the definition of the PTX ISA (9.7.8.6); `None`
+/// if it is out of range.
 #[inline(always)]
 pub(crate) fn source(op: Shuffle, lane: u32, b: u32, c: u32) -> Option<u32> {
     let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
