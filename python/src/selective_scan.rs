@@ -110,8 +110,7 @@ pub fn selective_scan_backward(
     let d_out = capsule::read("d_out", d_out)?;
     let d_last = optional("d_last", d_last)?;
     let checkpoints = capsule::read("checkpoints", checkpoints)?;
-    let results =
-        Arrays::read(GRADIENTS, [d_u, d_delta, d_a, d_b, d_c], [d_d, d_z, d_delta_bias])?;
+    let results = Arrays::read(GRADIENTS, [d_u, d_delta, d_a, d_b, d_c], [d_d, d_z, d_delta_bias])?;
     let others = [&d_out, &checkpoints].into_iter().chain(&d_last);
     let read: Vec<_> = inputs.all().into_iter().chain(others).collect();
     check_results(&read, &results.all())?;
