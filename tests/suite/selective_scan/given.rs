@@ -88,6 +88,7 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options) -> Scan {
             drawn.into_iter().map(|number| if number < 0.04 { 3 } else { 0 }).collect()
         }),
         chunks: None,
+        additions: None,
     }
 }
 

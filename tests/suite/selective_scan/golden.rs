@@ -46,6 +46,7 @@ fn read(archive: &mut Archive, case: &str) -> Result<(Scan, [Array3<f64>; 2]), R
         initial: None,
         restarts: None,
         chunks: None,
+        additions: None,
         constant: [false; 2],
     };
     if is_full {

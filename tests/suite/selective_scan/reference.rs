@@ -71,6 +71,8 @@ pub struct Scan {
     pub restarts: Option<Vec<u8>>,
     /// The largest number of chunks; `None` leaves it to the library.
     pub chunks: Option<usize>,
+    /// The most roundings of a term of the sum over the states; `None` means those of the kernels.
+    pub additions: Option<usize>,
 }
 
 /// A number, and the largest error of its computed value.
@@ -246,7 +248,7 @@ impl Scan {
             bound += c.abs() * of_now;
             sum_of_sizes += (c * now).abs();
         }
-        let roundings = 4 + 2 + states.div_ceil(16) - 1 + 1;
+        let roundings = self.additions.unwrap_or(4 + 2 + states.div_ceil(16) - 1 + 1);
         bound += roundings as f64 * (U * sum_of_sizes + TINY);
         let Some(z) = &self.z else {
             return Bounded { value, bound };
