@@ -84,13 +84,15 @@ def past_the_dispatcher(
         save, gradient: as for ``torch.library.register_autograd``; ``None`` without gradients.
     """
 
-    def forward(ctx, place, *arguments):
+    # The device type is the last argument, so that the others have their places in `ctx`.
+    def forward(ctx, *arguments):
+        *arguments, place = arguments
         output = kernels[place](*arguments)
         save(ctx, arguments, output)
         return output
 
     def backward(ctx, *gradients):
-        return None, *gradient(ctx, *gradients)
+        return *gradient(ctx, *gradients), None
 
     # The name of the node in a graph of autograd.
     name = operator._schema.name.replace("::", "_")
@@ -116,7 +118,7 @@ def past_the_dispatcher(
     def short(place, is_recorded, *arguments):
         if not (is_recorded and torch.is_grad_enabled()):
             return kernels[place](*arguments)
-        return operator(*arguments) if gradient is None else recorded(place, *arguments)
+        return operator(*arguments) if gradient is None else recorded(*arguments, place)
     # ANCHOR_END: call
 
     # For callers that have checked the call and its tensors already.

@@ -1,9 +1,10 @@
-"""The operators ``torch.ops.linrec.scan`` and ``torch.ops.linrec.scan_backward`` for PyTorch.
+"""The operators ``scan``, ``scan_with_final`` and ``scan_backward`` of ``torch.ops.linrec``.
 
 Sequences are along the last axis. ``scan`` takes inputs and coefficients ``[..., length]`` and
-initial states ``[...]`` of the accumulator's type. ``scan_backward`` takes the results of ``scan``
-and is the same recurrence, so its own gradients are a ``scan`` again. With ``y[-1]`` the initial
-state, ``g`` the gradient with respect to ``y``, and ``*`` the complex conjugate::
+initial states ``[...]`` of the accumulator's type. ``scan_with_final`` also returns the final states
+in that type: the last outputs before they are rounded. ``scan_backward`` takes the results of
+``scan`` and is the same recurrence, so its own gradients are a ``scan`` again. With ``y[-1]`` the
+initial state, ``g`` the gradient with respect to ``y``, and ``*`` the complex conjugate::
 
     scan            y[l] = y[l-1] c[l] + x[l]
     scan_backward   d[l] = g[l] + c*[l+1] d[l+1],   dx = d,   dc[l] = d[l] y*[l-1],   dy[-1] = c*[0] d[0]
@@ -25,6 +26,11 @@ _library = torch.library.Library("linrec", "DEF")
 # ANCHOR: define
 _library.define(
     "scan(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+_library.define(
+    "scan_with_final(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs)"
+    " -> (Tensor outputs, Tensor final)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 _library.define(
@@ -58,6 +64,10 @@ def _check_forward(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, *_opt
     _check("linrec::scan", [("inputs", inputs), ("coeffs", coeffs)], initial)
 
 
+def _check_with_final(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, *_options: bool) -> None:
+    _check("linrec::scan_with_final", [("inputs", inputs), ("coeffs", coeffs)], initial)
+
+
 def _check_backward(
     d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, *_options: bool
 ) -> None:
@@ -77,13 +87,16 @@ def _of(dtype: torch.dtype, tensor: Tensor) -> Tensor:
     return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
-def _scan_cpu(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool) -> Tensor:
+def _scan_cpu(
+    inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool, final: Tensor | None = None
+) -> Tensor:
     dtype = inputs.dtype
     wide = ACCUMULATORS[dtype]
     inputs, coeffs = _of(wide, inputs), _of(wide, coeffs)
     outputs = torch.empty_like(inputs)
-    arrays = (capsule(inputs), capsule(coeffs), capsule(initial), capsule(outputs))
-    _native.forward(*arrays, axis=inputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs)
+    arrays = map(capsule, (inputs, coeffs, initial, outputs, final))
+    options = {"axis": inputs.ndim - 1, "reverse": reverse, "log_coeffs": log_coeffs}
+    _native.forward(*arrays, **options, threads=torch.get_num_threads())
     return _of(dtype, outputs)
 
 
@@ -95,7 +108,8 @@ def _scan_backward_cpu(
     d_outputs, coeffs, outputs = _of(wide, d_outputs), _of(wide, coeffs), _of(wide, outputs)
     d_inputs, d_coeffs, d_initial = torch.empty_like(outputs), torch.empty_like(outputs), _states(outputs)
     arrays = map(capsule, (d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial))
-    _native.backward(*arrays, axis=d_outputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs)
+    options = {"axis": d_outputs.ndim - 1, "reverse": reverse, "log_coeffs": log_coeffs}
+    _native.backward(*arrays, **options, threads=torch.get_num_threads())
     return _of(dtype, d_inputs), _of(dtype, d_coeffs), d_initial
 
 
@@ -103,11 +117,13 @@ def _scan_backward_cpu(
 
 
 # ANCHOR: kernel
-def _scan_cuda(inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool) -> Tensor:
+def _scan_cuda(
+    inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool, final: Tensor | None = None
+) -> Tensor:
     inputs, coeffs = inputs.contiguous(), coeffs.contiguous()
     initial = None if initial is None else initial.contiguous()
     outputs = _rows_like(inputs)
-    arrays = (capsule(inputs), capsule(coeffs), capsule(initial), capsule(outputs))
+    arrays = map(capsule, (inputs, coeffs, initial, outputs, final))
     with on_device_of(inputs):
         stream = stream_of(inputs)
         _native.forward(*arrays, axis=inputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs, stream=stream)
@@ -132,7 +148,21 @@ def _rows_like(tensor: Tensor) -> Tensor:
     return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
+def _with_final(kernel: Callable) -> Callable:
+    """Returns the kernel of ``scan_with_final`` that is made of one of ``scan``."""
+
+    def with_final(inputs, coeffs, initial, reverse, log_coeffs):
+        final = _states(inputs)
+        if inputs.shape[-1] == 0:
+            final = final.zero_() if initial is None else final.copy_(initial)
+            return _like(inputs), final
+        return kernel(inputs, coeffs, initial, reverse, log_coeffs, final), final
+
+    return with_final
+
+
 _SCANS = {"cpu": _scan_cpu, "cuda": _scan_cuda}
+_SCANS_WITH_FINAL = {place: _with_final(kernel) for place, kernel in _SCANS.items()}
 _SCANS_BACKWARD = {"cpu": _scan_backward_cpu, "cuda": _scan_backward_cuda}
 
 
@@ -148,6 +178,7 @@ def _checked(kernel: Callable, check: Callable) -> Callable:
 
 for _place in ("cpu", "cuda"):
     _library.impl("scan", _checked(_SCANS[_place], _check_forward), _place.upper())
+    _library.impl("scan_with_final", _checked(_SCANS_WITH_FINAL[_place], _check_with_final), _place.upper())
     _library.impl("scan_backward", _checked(_SCANS_BACKWARD[_place], _check_backward), _place.upper())
 
 
@@ -164,6 +195,12 @@ def _(inputs, coeffs, initial, reverse, log_coeffs):
     _check_forward(inputs, coeffs, initial)
     return _like(inputs)
 # ANCHOR_END: fake
+
+
+@torch.library.register_fake("linrec::scan_with_final")
+def _(inputs, coeffs, initial, reverse, log_coeffs):
+    _check_with_final(inputs, coeffs, initial)
+    return _like(inputs), _states(inputs)
 
 
 @torch.library.register_fake("linrec::scan_backward")
@@ -194,18 +231,73 @@ def _shifted_back(sequences: Tensor, reverse: bool) -> tuple[Tensor, Tensor]:
 
 
 def _save(ctx, inputs, output) -> None:
-    inputs, coeffs, initial, reverse, log_coeffs = inputs
-    ctx.save_for_backward(coeffs, output, initial)
+    _, coeffs, initial, reverse, log_coeffs = inputs
+    outputs = output if isinstance(output, Tensor) else output[0]
+    # Only the gradients of coefficients need the outputs. Numbers of 16 bits save them for the
+    # gradients of initial states, too, which are of the accumulator's type.
+    states = ctx.needs_input_grad[2] and outputs.dtype != ACCUMULATORS[outputs.dtype]
+    ctx.of_coeffs = ctx.needs_input_grad[1] or states
+    ctx.save_for_backward(coeffs, outputs if ctx.of_coeffs else None, initial)
     ctx.reverse, ctx.log_coeffs = reverse, log_coeffs
 
 
 # ANCHOR: gradient
 def _scan_gradient(ctx, d_outputs):
     coeffs, outputs, initial = ctx.saved_tensors
+    if not ctx.of_coeffs:
+        deltas, d_initial = _deltas(scan, d_outputs, coeffs, initial, ctx.reverse, ctx.log_coeffs)
+        return deltas, None, d_initial, None, None
     gradients = scan_backward(d_outputs, coeffs, outputs, initial, ctx.reverse, ctx.log_coeffs)
     d_inputs, d_coeffs, d_initial = gradients
     return d_inputs, d_coeffs, None if initial is None else d_initial, None, None
 # ANCHOR_END: gradient
+
+
+def _deltas(scan, d_outputs, coeffs, initial, reverse, log_coeffs) -> tuple[Tensor, Tensor | None]:
+    """Returns the gradients of inputs and of the initial states, for which outputs are not needed."""
+    if d_outputs.shape[-1] == 0:
+        return d_outputs, None if initial is None else torch.zeros_like(initial)
+    # The coefficient after the last step is 0; as a logarithm it is e^0, times a state of 0.
+    later = shifted(coeffs, None, not reverse).conj()
+    deltas = scan(d_outputs, later, None, not reverse, log_coeffs)
+    if initial is None:
+        return deltas, None
+    first = coeffs[..., -1 if reverse else 0]
+    factor = (first.exp() if log_coeffs else first).conj()
+    return deltas, (factor * deltas[..., -1 if reverse else 0]).to(initial.dtype)
+
+
+def _save_with_final(ctx, inputs, output) -> None:
+    _save(ctx, inputs, output)
+    ctx.set_materialize_grads(False)
+
+
+def _scan_with_final_gradient(ctx, d_outputs, d_final):
+    """The gradient of a final state is added to that of the last output, in the accumulator's type."""
+    if d_final is None:
+        return (None,) * 5 if d_outputs is None else _scan_gradient(ctx, d_outputs)
+    coeffs, outputs, initial = ctx.saved_tensors
+    dtype, wide = coeffs.dtype, d_final.dtype
+    if coeffs.shape[-1] == 0:
+        d_inputs = torch.zeros_like(coeffs)
+        return d_inputs, torch.zeros_like(coeffs), None if initial is None else d_final, None, None
+    d_outputs = torch.zeros_like(coeffs, dtype=wide) if d_outputs is None else _of(wide, d_outputs)
+    if ctx.reverse:
+        first, others = d_outputs[..., :1] + d_final.unsqueeze(-1), d_outputs[..., 1:]
+        d_outputs = torch.cat([first, others], dim=-1)
+    else:
+        others, last = d_outputs[..., :-1], d_outputs[..., -1:] + d_final.unsqueeze(-1)
+        d_outputs = torch.cat([others, last], dim=-1)
+    coeffs = _of(wide, coeffs)
+    if ctx.of_coeffs:
+        outputs = _of(wide, outputs)
+        gradients = scan_backward(d_outputs, coeffs, outputs, initial, ctx.reverse, ctx.log_coeffs)
+        d_inputs, d_coeffs, d_initial = gradients
+        d_coeffs = _of(dtype, d_coeffs)
+    else:
+        d_inputs, d_initial = _deltas(scan, d_outputs, coeffs, initial, ctx.reverse, ctx.log_coeffs)
+        d_coeffs = None
+    return _of(dtype, d_inputs), d_coeffs, None if initial is None else d_initial, None, None
 
 
 def _save_backward(ctx, inputs, output) -> None:
@@ -234,9 +326,13 @@ def _scan_backward_gradient(ctx, of_d_inputs, of_d_coeffs, of_d_initial):
 
 
 torch.library.register_autograd("linrec::scan", _scan_gradient, setup_context=_save)
+torch.library.register_autograd("linrec::scan_with_final", _scan_with_final_gradient, setup_context=_save_with_final)
 torch.library.register_autograd("linrec::scan_backward", _scan_backward_gradient, setup_context=_save_backward)
 
 scan = past_the_dispatcher(torch.ops.linrec.scan.default, _SCANS, _save, _scan_gradient)
+scan_with_final = past_the_dispatcher(
+    torch.ops.linrec.scan_with_final.default, _SCANS_WITH_FINAL, _save_with_final, _scan_with_final_gradient
+)
 scan_backward = past_the_dispatcher(
     torch.ops.linrec.scan_backward.default, _SCANS_BACKWARD, _save_backward, _scan_backward_gradient
 )
@@ -262,6 +358,12 @@ def _(info, in_dims, inputs, coeffs, initial, reverse, log_coeffs):
     return scan(inputs, coeffs, initial, reverse, log_coeffs), 0
 
 
+@torch.library.register_vmap("linrec::scan_with_final")
+def _(info, in_dims, inputs, coeffs, initial, reverse, log_coeffs):
+    inputs, coeffs, initial = _batched(info, in_dims, (inputs, coeffs, initial))
+    return scan_with_final(inputs, coeffs, initial, reverse, log_coeffs), (0, 0)
+
+
 @torch.library.register_vmap("linrec::scan_backward")
 def _(info, in_dims, d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
     tensors = _batched(info, in_dims, (d_outputs, coeffs, outputs, initial))
@@ -282,26 +384,16 @@ class DifferentiableScan(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        _save(ctx, inputs, output)
-        coeffs, initial = inputs[1:3]
+        _, coeffs, initial, ctx.reverse, ctx.log_coeffs = inputs
+        ctx.save_for_backward(coeffs, output, initial)
         ctx.save_for_forward(coeffs, output, initial)
 
     @staticmethod
     def backward(ctx, d_outputs):
         coeffs, outputs, initial = ctx.saved_tensors
         reverse, log_coeffs = ctx.reverse, ctx.log_coeffs
-        if d_outputs.shape[-1] == 0:
-            d_initial = None if initial is None else torch.zeros_like(initial)
-            return d_outputs, torch.zeros_like(coeffs), d_initial, None, None
-        first = coeffs[..., -1 if reverse else 0]
-        # The coefficient after the last step is 0; as a logarithm it is e^0, times a state of 0.
-        later = shifted(coeffs, None, not reverse).conj()
-        deltas = DifferentiableScan.apply(d_outputs, later, None, not reverse, log_coeffs)
+        deltas, d_initial = _deltas(DifferentiableScan.apply, d_outputs, coeffs, initial, reverse, log_coeffs)
         d_coeffs = deltas * shifted(outputs, initial, reverse).conj()
-        d_initial = None
-        if initial is not None:
-            factor = (first.exp() if log_coeffs else first).conj()
-            d_initial = (factor * deltas[..., -1 if reverse else 0]).to(initial.dtype)
         if log_coeffs:
             d_coeffs = d_coeffs * coeffs.exp().conj()
         return deltas, d_coeffs, d_initial, None, None

@@ -9,16 +9,16 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from ._eager import is_plain_call, place_of
-from ._operators import DifferentiableScan, scan
+from ._operators import DifferentiableScan, scan, scan_with_final
 from ._tensors import ACCUMULATORS, check, describe
 
 
 @overload
 def linrec(
     inputs: Tensor,
-    coeffs: Tensor,
+    coeffs: Tensor | complex,
     *,
-    initial: Tensor | None = None,
+    initial: Tensor | complex | None = None,
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
@@ -27,19 +27,30 @@ def linrec(
 @overload
 def linrec(
     inputs: Tensor,
-    coeffs: Tensor,
+    coeffs: Tensor | complex,
     *,
-    initial: Tensor | None = None,
+    initial: Tensor | complex | None = None,
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
     return_final: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
+@overload
 def linrec(
     inputs: Tensor,
-    coeffs: Tensor,
+    coeffs: Tensor | complex,
     *,
-    initial: Tensor | None = None,
+    initial: Tensor | complex | None = None,
+    dim: int = -1,
+    reverse: bool = False,
+    log_coeffs: bool = False,
+    return_final: bool,
+) -> Tensor | tuple[Tensor, Tensor]: ...
+def linrec(
+    inputs: Tensor,
+    coeffs: Tensor | complex,
+    *,
+    initial: Tensor | complex | None = None,
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
@@ -49,7 +60,7 @@ def linrec(
 
     Args:
         inputs: ``x``, of any shape with at least one axis.
-        coeffs: ``c``, of a shape that broadcasts with the shape of ``inputs``.
+        coeffs: ``c``, of a shape that broadcasts with the shape of ``inputs``, or a number.
         initial: the state before the first step, ``y[-1]`` (with ``reverse`` the state after the
             last, ``y[length]``). Its shape broadcasts to the outputs' shape without ``dim``.
             ``None`` means zero.
@@ -60,13 +71,20 @@ def linrec(
 
     Returns:
         The outputs ``y``, of the shape to which ``inputs`` and ``coeffs`` broadcast. With
-        ``return_final``, the outputs and the last state, of that shape without ``dim``; if the
+        ``return_final``, the outputs and the final state, of that shape without ``dim``. The final
+        state is a tensor of its own, in the type of the computation: float32 if elements have 16
+        bits. As the next call's ``initial`` it continues the sequences without a loss. If the
         sequences are empty, it is ``initial``, or zero.
 
     Elements are float32, float64, complex64, complex128, bfloat16 or float16; the last two are
     computed in float32 and rounded once. Two types are promoted as in ``inputs + coeffs``, also
     under autocast: the recurrence uses the wider type of its arguments and casts nothing to a
-    narrower one.
+    narrower one. As in a sum, a number or a tensor without axes widens no tensor with axes: a
+    coefficient 0.9 is rounded to the type of ``inputs``.
+
+    The steps are not taken in order: products of several coefficients are computed on the way. Where
+    such a product overflows (``1e20 * 1e20`` in float32), outputs can be infinite or NaN that are
+    finite when the steps are taken one after the other.
 
     On a GPU it runs on the current stream, by kernels that are part of this package. It has
     gradients of any order, forward-mode derivatives (not under ``torch.compile``) and a rule for
@@ -82,9 +100,11 @@ def linrec(
         place = place_of(inputs)
         if place is not None and place == place_of(coeffs) and _are_alike(inputs, coeffs):
             return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, reverse, log_coeffs)
+    if isinstance(inputs, Tensor):
+        coeffs, initial = _on_device(coeffs, inputs), _on_device(initial, inputs)
     check("linrec", ("inputs", inputs), [("coeffs", coeffs), ("initial", initial)])
     if inputs.dtype != coeffs.dtype:
-        dtype = torch.promote_types(inputs.dtype, coeffs.dtype)
+        dtype = torch.result_type(inputs, coeffs)
         inputs, coeffs = inputs.to(dtype), coeffs.to(dtype)
     if initial is not None and initial.is_complex() and not inputs.is_complex():
         raise TypeError(f"linrec: initial is {describe(initial)}, and inputs are {describe(inputs)}: they are real")
@@ -103,17 +123,40 @@ def linrec(
         inputs, coeffs = inputs.movedim(dim, -1), coeffs.movedim(dim, -1)
     if initial is not None:
         initial = _states(initial, inputs)
-    operator = DifferentiableScan.apply if _is_transformed() else scan
-    outputs = operator(inputs, coeffs, initial, reverse, log_coeffs)
+    arguments = (inputs, coeffs, initial, reverse, log_coeffs)
     if not return_final:
+        outputs = (DifferentiableScan.apply if _is_transformed() else scan)(*arguments)
         return outputs if last else outputs.movedim(-1, dim)
+    outputs, final = (_transformed_with_final if _is_transformed() else scan_with_final)(*arguments)
+    return (outputs if last else outputs.movedim(-1, dim)), final
+
+
+def _transformed_with_final(inputs, coeffs, initial, reverse, log_coeffs) -> tuple[Tensor, Tensor]:
+    """``scan_with_final`` for forward mode and transforms: the type of the computation is wide."""
+    dtype = inputs.dtype
+    wide = ACCUMULATORS[dtype]
+    outputs = DifferentiableScan.apply(inputs.to(wide), coeffs.to(wide), initial, reverse, log_coeffs)
     if outputs.shape[-1] > 0:
-        final = outputs.select(-1, 0 if reverse else -1)
+        final = outputs.select(-1, 0 if reverse else -1).clone()
     elif initial is not None:
-        final = initial.to(outputs.dtype, copy=True)
+        final = initial.clone()
     else:
         final = outputs.new_zeros(outputs.shape[:-1])
-    return (outputs if last else outputs.movedim(-1, dim)), final
+    return outputs.to(dtype), final
+
+
+def _on_device(value: Tensor | complex | None, inputs: Tensor) -> Tensor | None:
+    """Returns a number as a tensor without axes, and moves such a tensor from the CPU as PyTorch does."""
+    if isinstance(value, (int, float, complex)):
+        return torch.full((), value, dtype=_type_of(value, inputs), device=inputs.device)
+    if isinstance(value, Tensor) and value.ndim == 0 and value.device.type == "cpu":
+        return value.to(inputs.device)
+    return value
+
+
+def _type_of(number: complex, inputs: Tensor) -> torch.dtype:
+    dtype = torch.result_type(inputs, number)
+    return dtype if dtype in ACCUMULATORS else torch.get_default_dtype()
 
 
 def _are_alike(inputs: Tensor, coeffs: Tensor) -> bool:

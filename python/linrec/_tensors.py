@@ -20,8 +20,25 @@ ACCUMULATORS = {
 
 
 def capsule(tensor: Tensor | None) -> object | None:
-    """Returns the tensor as a DLPack capsule, which keeps it alive; nothing is copied."""
-    return None if tensor is None else to_dlpack(tensor)
+    """Returns the tensor as a DLPack capsule, which keeps it alive; nothing is copied.
+
+    A tensor's storage can be shorter than the tensor: ``resize_`` gives memory back, as FSDP does.
+    """
+    if tensor is None:
+        return None
+    if tensor.numel() > 0:
+        reach = tensor.numel() if tensor.is_contiguous() else 1 + _distance_of_the_last(tensor)
+        needed = (tensor.storage_offset() + reach) * tensor.itemsize
+        if tensor.untyped_storage().nbytes() < needed:
+            raise ValueError(
+                f"linrec: a tensor, {describe(tensor)}, reaches to byte {needed} of its storage, which has "
+                f"{tensor.untyped_storage().nbytes()} bytes: its memory was given back"
+            )
+    return to_dlpack(tensor)
+
+
+def _distance_of_the_last(tensor: Tensor) -> int:
+    return sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
 
 
 def describe(tensor: Tensor) -> str:
@@ -39,6 +56,11 @@ def check(operation: str, first: tuple[str, Tensor], others: list[tuple[str, Ten
         if tensor.dtype not in ACCUMULATORS:
             supported = ", ".join(str(dtype).removeprefix("torch.") for dtype in ACCUMULATORS)
             raise TypeError(f"{operation}: {name} is {describe(tensor)}; elements can be {supported}")
+        if tensor.layout == torch.jagged:
+            raise TypeError(
+                f"{operation}: {name} is a nested tensor of layout torch.jagged. Pass its values() as one sequence, with "
+                "coefficients of zero at offsets()[:-1], or to_padded_tensor(0.0)"
+            )
         if tensor.layout != torch.strided:
             raise TypeError(f"{operation}: {name} is {describe(tensor)} of layout {tensor.layout}; it has to be strided")
         if tensor.device != first[1].device:

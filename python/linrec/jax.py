@@ -53,6 +53,17 @@ def linrec(
     log_coeffs: bool = False,
     return_final: Literal[True],
 ) -> tuple[Array, Array]: ...
+@overload
+def linrec(
+    inputs: ArrayLike,
+    coeffs: ArrayLike,
+    *,
+    initial: ArrayLike | None = None,
+    axis: int = -1,
+    reverse: bool = False,
+    log_coeffs: bool = False,
+    return_final: bool,
+) -> Array | tuple[Array, Array]: ...
 def linrec(
     inputs: ArrayLike,
     coeffs: ArrayLike,
@@ -79,16 +90,21 @@ def linrec(
 
     Returns:
         The outputs, of the shape to which ``inputs`` and ``coeffs`` broadcast; with
-        ``return_final``, the outputs and the last state. Elements are float32, float64, complex64,
-        complex128, bfloat16 or float16; the last two are computed in float32.
+        ``return_final``, the outputs and the final state. Elements are float32, float64, complex64,
+        complex128, bfloat16 or float16, promoted as in JAX. The last two are computed in float32,
+        and then the final state is float32.
+
+    The steps are not taken in order: products of several coefficients are computed on the way. Where
+    such a product overflows (``1e20 * 1e20`` in float32), outputs can be infinite or NaN that are
+    finite when the steps are taken one after the other.
     """
     x, c = jnp.asarray(inputs), jnp.asarray(coeffs)
     described = f"inputs {x.dtype}{list(x.shape)}, coeffs {c.dtype}{list(c.shape)}"
-    dtype = jnp.promote_types(x.dtype, c.dtype)
+    dtype = jnp.result_type(x, c)
     if dtype.name not in _ACCUMULATORS:
         raise TypeError(f"linrec: elements can be {', '.join(_ACCUMULATORS)}: {described}")
     try:
-        shape = np.broadcast_shapes(x.shape, c.shape)
+        shape = jnp.broadcast_shapes(x.shape, c.shape)
     except ValueError:
         raise ValueError(f"linrec: shapes do not broadcast: {described}") from None
     if not -len(shape) <= axis < len(shape):
@@ -104,11 +120,17 @@ def linrec(
         raise ValueError(
             f"linrec: initial {list(h.shape)} does not broadcast to {list(x.shape[:-1])}, without the axis: {described}"
         ) from None
-    y = _scan(x, c, h, bool(reverse), bool(log_coeffs)).astype(dtype)
-    outputs = jnp.moveaxis(y, -1, axis)
+    y = _scan(x, c, h, bool(reverse), bool(log_coeffs))
+    outputs = jnp.moveaxis(y.astype(dtype), -1, axis)
     if not return_final:
         return outputs
-    return outputs, (y[..., 0 if reverse else -1] if y.shape[-1] else h.astype(dtype))
+    return outputs, (h if _is_empty(y) else y[..., 0 if reverse else -1])
+
+
+def _is_empty(sequences: Array) -> bool:
+    """True if there is no step. A symbolic length of an exported function is at least one step."""
+    length = sequences.shape[-1]
+    return isinstance(length, int) and length == 0
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3, 4))
@@ -125,7 +147,7 @@ def _forward(x: Array, c: Array, h: Array, reverse: bool, log_coeffs: bool):
 def _backward(reverse: bool, log_coeffs: bool, saved: tuple[Array, Array, Array], d_y: Array):
     """Runs the recurrence in the other direction. JAX does not conjugate complex gradients."""
     c, h, y = saved
-    if y.shape[-1] == 0:
+    if _is_empty(y):
         return d_y, jnp.zeros_like(c), jnp.zeros_like(h)
     zeros = jnp.zeros_like(h)
     deltas = _scan(d_y, _shifted(c, zeros, not reverse), zeros, not reverse, log_coeffs)

@@ -47,6 +47,17 @@ def linrec(
     log_coeffs: bool = False,
     return_final: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+@overload
+def linrec(
+    inputs: ArrayLike,
+    coeffs: ArrayLike,
+    *,
+    initial: ArrayLike | None = None,
+    axis: int = -1,
+    reverse: bool = False,
+    log_coeffs: bool = False,
+    return_final: bool,
+) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def linrec(
     inputs: ArrayLike,
     coeffs: ArrayLike,
@@ -71,9 +82,13 @@ def linrec(
 
     Returns:
         The outputs, of the shape to which ``inputs`` and ``coeffs`` broadcast; with
-        ``return_final``, the outputs and the last state. Elements are float32, float64, complex64
-        or complex128, promoted as in NumPy. Integers become float64, and float16 is computed in
-        float32.
+        ``return_final``, the outputs and the final state. Elements are float32, float64, complex64
+        or complex128, promoted as in NumPy (``linrec(x, 0.9)`` is of the type of ``x``). Integers
+        become float64. float16 is computed in float32, and the final state is float32.
+
+    The steps are not taken in order: products of several coefficients are computed on the way. Where
+    such a product overflows (``1e20 * 1e20`` in float32), outputs can be infinite or NaN that are
+    finite when the steps are taken one after the other.
 
     >>> from linrec.numpy import linrec
     >>> linrec([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.5, 0.5])
@@ -91,13 +106,13 @@ def linrec(
         reverse=bool(reverse),
         log_coeffs=bool(log_coeffs),
     )
-    y = y.astype(narrow, copy=False)
+    outputs = y.astype(narrow, copy=False)
     if not return_final:
-        return y
+        return outputs
     if y.shape[axis] > 0:
-        return y, y.take(0 if reverse else -1, axis=axis)
+        return outputs, y.take(0 if reverse else -1, axis=axis)
     final = np.zeros(x.shape[:axis] + x.shape[axis + 1 :], x.dtype) if before is None else before.copy()
-    return y, final.astype(narrow, copy=False)
+    return outputs, final
 
 
 def backward(
@@ -121,7 +136,8 @@ def backward(
     Returns:
         The gradients with respect to ``inputs`` and ``coeffs`` (with ``log_coeffs``, to their
         logarithms), of the outputs' shape, and with respect to the initial state, of that shape
-        without ``axis``. Complex gradients are conjugated, as in PyTorch.
+        without ``axis``. Complex gradients are conjugated, as in PyTorch. The gradient with respect
+        to the initial state is float32 if the others are float16.
     """
     named = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)]
     arrays, before, axis, narrow = _prepared("backward", named, initial, axis)
@@ -139,14 +155,23 @@ def backward(
         reverse=bool(reverse),
         log_coeffs=bool(log_coeffs),
     )
-    return Gradients(*(result.astype(narrow, copy=False) for result in results))
+    *sequences, d_initial = results
+    return Gradients(*(result.astype(narrow, copy=False) for result in sequences), d_initial)
 
 
 def _prepared(operation: str, named: list[tuple[str, ArrayLike]], initial: ArrayLike | None, axis: int):
     """Returns arrays of one type and shape, the states, the axis >= 0, and the results' type."""
-    arrays = [np.asarray(array) for _, array in named]
     states = [] if initial is None else [np.asarray(initial)]
-    narrow = np.result_type(*arrays)
+    for name, array in [*named, ("initial", initial)]:
+        if isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                f"{operation}: {name} is a masked array, and linrec has no masks: pass {name}.filled(value), with "
+                "inputs of 0 and coefficients of 1 where nothing is to change the state"
+            )
+    # Python's numbers widen no array, but NumPy's do.
+    weak = (bool, int, float, complex)
+    arrays = [np.asarray(array) for _, array in named]
+    narrow = np.result_type(*(given if type(given) in weak else array for (_, given), array in zip(named, arrays)))
     if narrow.kind in "biu":
         narrow = np.dtype(np.float64)
     wide = np.dtype(np.float32) if narrow == np.float16 else narrow.newbyteorder("=")

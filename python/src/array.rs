@@ -55,6 +55,12 @@ impl Array {
         if isize::try_from(all).is_err() || array.reach().is_none() {
             return Err(array.refused("is larger than any memory"));
         }
+        if !array.is_empty() && array.data.is_null() {
+            return Err(array.refused("has no memory: its owner has given it back"));
+        }
+        if array.bytes().is_none() {
+            return Err(array.refused("reaches beyond the last address"));
+        }
         let alignment = match array.dtype {
             Dtype::Complex64 => 4,
             Dtype::Complex128 => 8,
@@ -105,16 +111,15 @@ impl Array {
         Some((low, high))
     }
 
-    /// Returns the addresses from the first element to the last.
-    fn bytes(&self) -> Range<usize> {
-        let bytes = self.dtype.bytes() as isize;
-        match self.reach() {
-            Some((low, high)) if !self.is_empty() => {
-                let at = |element: isize| (self.data as usize).wrapping_add_signed(element * bytes);
-                at(low)..at(high + 1)
-            }
-            _ => 0..0,
+    /// Returns the addresses from the first element to the last; `None` if they wrap around.
+    fn bytes(&self) -> Option<Range<usize>> {
+        if self.is_empty() {
+            return Some(0..0);
         }
+        let (low, high) = self.reach()?;
+        let bytes = self.dtype.bytes() as isize;
+        let at = |element: isize| (self.data as usize).checked_add_signed(element * bytes);
+        Some(at(low)?..at(high + 1)?)
     }
 
     /// Returns the strides without their signs, and the address of the first element in memory.
@@ -207,9 +212,9 @@ pub fn check_results(inputs: &[&Array], results: &[&Array]) -> PyResult<()> {
                 result.refused("is a result, and several of its elements are one in memory")
             );
         }
-        let bytes = result.bytes();
+        let bytes = result.bytes().unwrap_or_default(); // `new` has checked it
         for other in inputs.iter().chain(&results[..number]) {
-            let others = other.bytes();
+            let others = other.bytes().unwrap_or_default();
             if other.place == result.place && others.start < bytes.end && bytes.start < others.end {
                 return Err(result.refused(&format!("overlaps {}", other.name)));
             }

@@ -136,6 +136,12 @@ fn describe(name: &'static str, tensor: &DlTensor, read_only: bool) -> PyResult<
         true => None, // row after row
         false => Some(numbers(tensor.strides).iter().map(|&stride| stride as isize).collect()),
     };
-    let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
+    let (data, offset) = (tensor.data.cast::<u8>(), tensor.byte_offset);
+    let begins = usize::try_from(offset).ok().filter(|&by| data.addr().checked_add(by).is_some());
+    let data = match begins {
+        _ if data.is_null() => data, // no memory, whatever the offset is
+        Some(offset) => data.wrapping_add(offset),
+        None => return refuse(format!("begins {offset} bytes after {data:?}, outside of memory")),
+    };
     Array::new(name, data, place, dtype, shape, strides, read_only)
 }

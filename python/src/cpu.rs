@@ -11,6 +11,9 @@ use crate::array::Dtype;
 use crate::pass::{Arguments, Kind, Pass};
 use crate::{failure, pool};
 
+/// The number of elements from which on several threads may compute.
+const PARALLEL_ELEMENTS: usize = 1 << 16;
+
 /// Computes a pass whose arrays have been checked: their types, and that results do not overlap
 /// other arrays.
 pub fn compute<K: Kind<I, O>, const I: usize, const O: usize>(pass: Pass<K, I, O>) -> PyResult<()> {
@@ -28,11 +31,12 @@ pub fn compute<K: Kind<I, O>, const I: usize, const O: usize>(pass: Pass<K, I, O
 fn compute_in<T: Element, K: Kind<I, O>, const I: usize, const O: usize>(
     mut pass: Pass<K, I, O>,
 ) -> PyResult<()> {
-    let Arguments { axis, direction, log_coeffs, .. } = pass.arguments;
-    // The last states are unused, because the last outputs have the same values.
+    let Arguments { axis, direction, log_coeffs, threads, .. } = pass.arguments;
+    // The last states are unused if the caller does not want them.
     let mut others = pass.inputs[0].shape.clone();
     others.truncate(axis);
     others.extend(pass.inputs[0].shape.iter().skip(axis + 1));
+    let pass_elements = pass.inputs[0].len();
     let mut last = ArrayD::zeros(others);
     // SAFETY: (1) the arrays are of this type, on the CPU; (2) no array that is
     // written overlaps another array, and the caller lets no other thread write to the inputs.
@@ -41,12 +45,14 @@ fn compute_in<T: Element, K: Kind<I, O>, const I: usize, const O: usize>(
     let initial = pass.initial.as_ref().map(|initial| unsafe { initial.view::<T>() }.into());
     // SAFETY: as above.
     let results = pass.results.each_mut().map(|array| unsafe { array.view_mut::<T>() });
-    let states = match &mut pass.d_initial {
+    let states = match &mut pass.states {
         // SAFETY: as above.
-        Some(d_initial) => unsafe { d_initial.view_mut::<T>() },
+        Some(states) => unsafe { states.view_mut::<T>() },
         None => last.view_mut(),
     };
     let options = Options { direction, initial, log_coeffs };
-    pool::within(|| K::along(inputs, Axis(axis), &options, results, states))
+    // The library computes fewer elements on this thread. Other threads cost some microseconds.
+    let threads = if pass_elements < PARALLEL_ELEMENTS { 0 } else { threads };
+    pool::within(threads, || K::along(inputs, Axis(axis), &options, results, states))
         .map_err(failure::exception)
 }

@@ -35,13 +35,13 @@ impl<K: Kind<I, O>, const I: usize, const O: usize> Job for PassJob<'_, K, I, O>
     type Output = PyResult<()>;
 
     fn run<S: Storage>(self) -> PyResult<()> {
-        let Pass { inputs, initial, results, d_initial, arguments, .. } = self.pass;
+        let Pass { inputs, initial, results, states, arguments, .. } = self.pass;
         let first = &inputs[0];
         let shape = rows(first, arguments.axis)?;
         let lent = Lent::new(self.ordinal, arguments.stream)?;
         same_shape(first, inputs[1..].iter().chain(results))?;
         let initial = lent.states::<S>(first, initial.as_ref())?;
-        let mut d_initial = lent.states::<S>(first, d_initial.as_ref())?;
+        let mut states = lent.states::<S>(first, states.as_ref())?;
         let inputs = try_map(inputs.each_ref(), |array| lent.buffer::<S>(array))?;
         let mut results = try_map(results.each_ref(), |array| lent.buffer::<S>(array))?;
         let launched = K::queue(
@@ -49,7 +49,7 @@ impl<K: Kind<I, O>, const I: usize, const O: usize> Job for PassJob<'_, K, I, O>
             inputs.each_ref(),
             results.each_mut(),
             shape,
-            (initial.as_ref(), d_initial.as_mut()),
+            (initial.as_ref(), states.as_mut()),
             (*arguments, &lent.stream),
         );
         launched.map(drop).map_err(exception)

@@ -22,12 +22,15 @@ pub struct Arguments {
     pub log_coeffs: bool,
     /// The handle of a GPU's stream.
     pub stream: usize,
+    /// The number of threads on the CPU; 0 for all.
+    pub threads: usize,
 }
 
 impl Arguments {
-    pub fn new(axis: usize, reverse: bool, log_coeffs: bool, stream: usize) -> Arguments {
+    /// Returns the arguments with the default stream, and with all threads.
+    pub fn new(axis: usize, reverse: bool, log_coeffs: bool) -> Arguments {
         let direction = if reverse { Direction::Reverse } else { Direction::Forward };
-        Arguments { axis, direction, log_coeffs, stream }
+        Arguments { axis, direction, log_coeffs, stream: 0, threads: 0 }
     }
 }
 
@@ -36,8 +39,9 @@ pub struct Pass<K, const I: usize, const O: usize> {
     pub inputs: [Array; I],
     pub initial: Option<Array>,
     pub results: [Array; O],
-    /// The gradient of the initial states, which the backward pass writes.
-    pub d_initial: Option<Array>,
+    /// The states that the pass writes, if the caller wants them: the final states, or the
+    /// gradient of the initial ones.
+    pub states: Option<Array>,
     pub arguments: Arguments,
     pub kind: PhantomData<K>,
 }
@@ -48,14 +52,14 @@ impl<K: Kind<I, O>, const I: usize, const O: usize> Pass<K, I, O> {
         inputs: [Capsule; I],
         initial: Option<Capsule>,
         results: [Capsule; O],
-        d_initial: Option<Capsule>,
+        states: Option<Capsule>,
         arguments: Arguments,
     ) -> PyResult<Self> {
         Ok(Pass {
             inputs: read_all(K::INPUTS, inputs)?,
             initial: capsule::read_optional("initial", initial)?,
             results: read_all(K::RESULTS, results)?,
-            d_initial: capsule::read_optional("d_initial", d_initial)?,
+            states: capsule::read_optional(K::STATES, states)?,
             arguments,
             kind: PhantomData,
         })
@@ -64,12 +68,12 @@ impl<K: Kind<I, O>, const I: usize, const O: usize> Pass<K, I, O> {
     /// Checks the types of all arrays and the memory of the results; returns the device that all
     /// arrays are on.
     pub fn check(&self) -> PyResult<Place> {
-        let Pass { inputs, initial, results, d_initial, .. } = self;
+        let Pass { inputs, initial, results, states, .. } = self;
         let first = &inputs[0];
         let accumulator = first.dtype.accumulator();
         let arrays = inputs.iter().chain(results).map(|array| (array, first.dtype));
-        let states = initial.iter().chain(d_initial).map(|state| (state, accumulator));
-        for (array, dtype) in arrays.chain(states) {
+        let all_states = initial.iter().chain(states).map(|state| (state, accumulator));
+        for (array, dtype) in arrays.chain(all_states) {
             if array.dtype != dtype {
                 let message = format!(
                     "{} is of {}, and {} of {}; it has to be of {dtype}",
@@ -86,7 +90,7 @@ impl<K: Kind<I, O>, const I: usize, const O: usize> Pass<K, I, O> {
             }
         }
         let read: Vec<_> = inputs.iter().chain(initial).collect();
-        let written: Vec<_> = results.iter().chain(d_initial).collect();
+        let written: Vec<_> = results.iter().chain(states).collect();
         check_results(&read, &written)?;
         Ok(first.place)
     }
@@ -107,6 +111,8 @@ type States<'a, A> = (Option<&'a Buffer<A>>, Option<&'a mut Buffer<A>>);
 pub trait Kind<const I: usize, const O: usize>: Send + Sync {
     const INPUTS: [&'static str; I];
     const RESULTS: [&'static str; O];
+    /// The name of the states that the pass writes.
+    const STATES: &'static str;
 
     /// Computes the pass on the CPU; `states` is the final state, or the gradient of the initial
     /// state.
@@ -135,6 +141,7 @@ pub struct Forward;
 impl Kind<2, 1> for Forward {
     const INPUTS: [&'static str; 2] = ["inputs", "coeffs"];
     const RESULTS: [&'static str; 1] = ["outputs"];
+    const STATES: &'static str = "final_state";
 
     fn along<T: Element>(
         [inputs, coeffs]: [ArrayViewD<T>; 2],
@@ -166,6 +173,7 @@ pub struct Backward;
 impl Kind<3, 2> for Backward {
     const INPUTS: [&'static str; 3] = ["d_outputs", "coeffs", "outputs"];
     const RESULTS: [&'static str; 2] = ["d_inputs", "d_coeffs"];
+    const STATES: &'static str = "d_initial";
 
     fn along<T: Element>(
         [d_outputs, coeffs, outputs]: [ArrayViewD<T>; 3],

@@ -11,9 +11,12 @@ use crate::{cpu, cuda, failure};
 ///
 /// All arrays are DLPack capsules of one device and one type of elements; states are `float32` if
 /// elements have 16 bits. On a GPU the rows of an array follow one another, the axis is the last
-/// one, and `stream` is the handle of the stream.
+/// one, and `stream` is the handle of the stream. On the CPU `threads` threads compute, or all of
+/// them if it is 0.
 #[pyfunction]
-#[pyo3(signature = (inputs, coeffs, initial, outputs, *, axis, reverse, log_coeffs, stream=0))]
+#[pyo3(signature = (
+    inputs, coeffs, initial, outputs, final_state=None, *, axis, reverse, log_coeffs, stream=0, threads=0
+))]
 // The operation has this number of arguments.
 #[allow(clippy::too_many_arguments)]
 pub fn forward(
@@ -22,13 +25,16 @@ pub fn forward(
     coeffs: Capsule,
     initial: Option<Capsule>,
     outputs: Capsule,
+    final_state: Option<Capsule>,
     axis: usize,
     reverse: bool,
     log_coeffs: bool,
     stream: usize,
+    threads: usize,
 ) -> PyResult<()> {
-    let arguments = Arguments::new(axis, reverse, log_coeffs, stream);
-    let pass = Pass::<Forward, 2, 1>::read([inputs, coeffs], initial, [outputs], None, arguments)?;
+    let arguments = Arguments { stream, threads, ..Arguments::new(axis, reverse, log_coeffs) };
+    let inputs = [inputs, coeffs];
+    let pass = Pass::<Forward, 2, 1>::read(inputs, initial, [outputs], final_state, arguments)?;
     compute(py, pass)
 }
 
@@ -36,7 +42,8 @@ pub fn forward(
 /// is as in `forward`.
 #[pyfunction]
 #[pyo3(signature = (
-    d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial, *, axis, reverse, log_coeffs, stream=0
+    d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial,
+    *, axis, reverse, log_coeffs, stream=0, threads=0
 ))]
 // The operation has this number of arguments.
 #[allow(clippy::too_many_arguments)]
@@ -53,8 +60,9 @@ pub fn backward(
     reverse: bool,
     log_coeffs: bool,
     stream: usize,
+    threads: usize,
 ) -> PyResult<()> {
-    let arguments = Arguments::new(axis, reverse, log_coeffs, stream);
+    let arguments = Arguments { stream, threads, ..Arguments::new(axis, reverse, log_coeffs) };
     let inputs = [d_outputs, coeffs, outputs];
     let (results, d_initial) = ([d_inputs, d_coeffs], Some(d_initial));
     let pass = Pass::<Backward, 3, 2>::read(inputs, initial, results, d_initial, arguments)?;

@@ -197,9 +197,9 @@ unsafe fn compute(frame: &Frame) -> PyResult<()> {
         )
     };
     let axis = inputs[0].shape.len().saturating_sub(1);
-    let arguments = Arguments::new(axis, flags & REVERSE != 0, flags & LOG_COEFFS != 0, 0);
+    let arguments = Arguments::new(axis, flags & REVERSE != 0, flags & LOG_COEFFS != 0);
     let kind = PhantomData::<Forward>;
-    let pass = Pass { inputs, initial, results, d_initial: None, arguments, kind };
+    let pass = Pass { inputs, initial, results, states: None, arguments, kind };
     pass.check()?;
     cpu::compute(pass)
 }

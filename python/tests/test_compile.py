@@ -8,6 +8,7 @@ from linrec import linrec, selective_scan
 from torch.library import opcheck
 
 scan, scan_backward = torch.ops.linrec.scan.default, torch.ops.linrec.scan_backward.default
+scan_with_final = torch.ops.linrec.scan_with_final.default
 
 
 def leaves(*shapes, dtype=torch.float32):
@@ -23,6 +24,7 @@ def test_the_operators_pass_opcheck(dtype, strided):
     (h,) = leaves((2, 3), dtype=torch.float32 if dtype == torch.bfloat16 else dtype)
     for reverse, log_coeffs, initial in [(False, False, h), (True, False, None), (True, True, h)]:
         opcheck(scan, (x, c, initial, reverse, log_coeffs))
+        opcheck(scan_with_final, (x, c, initial, reverse, log_coeffs))
         opcheck(scan_backward, (x, c, y, initial, reverse, log_coeffs))
 
 

@@ -10,6 +10,7 @@ import os
 import pytest
 import torch
 from linrec import linrec, selective_scan
+from linrec._tensors import ACCUMULATORS
 from loops import WIDE, bound, loop
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
@@ -50,7 +51,44 @@ def test_values(dtype, shape, reverse):
     limits = bound(x, c, h, reverse)
     assert y.dtype == dtype and y.is_cuda
     assert ((y.cpu().to(wide) - exact).abs() <= limits).all()
-    assert torch.equal(last, y[..., 0 if reverse else -1])
+    assert last.dtype == ACCUMULATORS[dtype] and torch.equal(last.to(dtype), y[..., 0 if reverse else -1])
+    before = y.clone()
+    last.zero_()
+    assert torch.equal(y, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_state_carried_between_calls_keeps_its_digits(dtype):
+    """Compares 1000 calls of one step each with one call."""
+    ones = torch.ones(3, 1000, dtype=dtype)
+    for x, c in [(ones, ones), case((3, 1000), dtype)[:2]]:
+        x, c, steps, state = x.cuda(), c.cuda(), [], None
+        whole, last = linrec(x, c, return_final=True)
+        for step in range(1000):
+            y, state = linrec(x[:, step, None], c[:, step, None], initial=state, return_final=True)
+            steps.append(y)
+        single = torch.cat(steps, dim=-1)
+        if (x == 1).all():
+            assert torch.equal(single, whole) and torch.equal(state, last) and (state == 1000).all()
+        exact, limits = loop(x.double(), c.double()), bound(x, c)
+        assert ((single.double() - exact).abs() <= limits).all()
+    start = torch.zeros(3, requires_grad=True, **ON)
+    state, total = start, 0
+    for step in range(400):
+        y, state = linrec(ones[:, :1].cuda(), ones[:, :1].cuda(), initial=state, return_final=True)
+        total = total + y.float().sum()
+    assert (torch.autograd.grad(total, start)[0] == 400).all()
+
+
+def test_numbers_and_memory_that_was_given_back():
+    x = torch.rand(3, 50, dtype=torch.bfloat16, **ON)
+    full = torch.full_like(x, 0.5)
+    for c in [0.5, torch.tensor(0.5, dtype=torch.float64), torch.tensor(0.5, **ON)]:
+        assert torch.equal(linrec(x, c, initial=1.0), linrec(x, full, initial=torch.ones(3, **ON)))
+    full.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match="its memory was given back"):
+        linrec(x, full)
+    torch.cuda.synchronize()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -23,10 +23,13 @@ def refuses(kind, message, call, *arguments, **options):
 def test_the_recurrence():
     refuses(ValueError, "float32[3, 100] on cpu, and coeffs are float32[3, 99] on cpu", linrec, X, X[:, :99])
     refuses(TypeError, "linrec: inputs is int64[3, 100] on cpu; elements can be float32", linrec, INT, X)
-    refuses(TypeError, "linrec: coeffs is of type float, not a tensor", linrec, X, 0.5)
+    refuses(TypeError, "linrec: coeffs is of type str, not a tensor", linrec, X, "0.5")
+    refuses(TypeError, "linrec: inputs is of type float, not a tensor", linrec, 0.5, X)
     refuses(TypeError, "linrec: inputs is of type list, not a tensor", linrec, [1.0], X)
     refuses(ValueError, "inputs is float32[3, 100] on cpu, and coeffs is float32[3, 100] on meta", linrec, X, META)
     refuses(TypeError, "of layout torch.sparse_coo", linrec, X.to_sparse(), X)
+    jagged = torch.nested.nested_tensor([X[0, :3], X[0, :5]], layout=torch.jagged)
+    refuses(TypeError, "Pass its values() as one sequence, with coefficients of zero at offsets()[:-1]", linrec, jagged, X)
     refuses(IndexError, "there is no dim 2 in inputs, float32[3, 100] on cpu", linrec, X, X, dim=2)
     refuses(IndexError, "there is no dim -1 in inputs, float32[] on cpu", linrec, X[0, 0], X[0, 0])
     refuses(ValueError, "initial is float32[4] on cpu, which does not broadcast to [3]", linrec, X, X, initial=torch.zeros(4))
@@ -67,3 +70,29 @@ U, A, B = torch.zeros(2, 4, 9), torch.zeros(4, 3), torch.zeros(2, 3, 9)
 )
 def test_the_selective_scan(kind, message, change):
     refuses(kind, message, selective_scan, **{"u": U, "delta": U, "A": A, "B": B, "C": B} | change)
+
+
+def given_back(*shape):
+    tensor = torch.rand(shape)
+    tensor.untyped_storage().resize_(0)
+    return tensor
+
+
+@pytest.mark.parametrize("shape", [(64,), (3, 100)])
+def test_memory_that_was_given_back(shape):
+    """FSDP gives a parameter's memory back, and the tensor keeps its shape."""
+    message = "of its storage, which has 0 bytes: its memory was given back"
+    good = torch.rand(shape)
+    refuses(ValueError, message, linrec, given_back(*shape), good)
+    refuses(ValueError, message, linrec, good, given_back(*shape))
+    refuses(ValueError, message, linrec, good, good, initial=given_back(*shape[:-1]))
+    view = good.mT.clone().mT if good.ndim > 1 else good.repeat(2)[::2]
+    view.untyped_storage().resize_(8)
+    refuses(ValueError, "of its storage, which has 8 bytes", linrec, view, good)
+    shorter = torch.rand(shape)
+    shorter.untyped_storage().resize_(shorter.untyped_storage().nbytes() - 4)
+    refuses(ValueError, "its memory was given back", linrec, shorter, good)
+    x, c = torch.rand(shape, requires_grad=True), torch.rand(shape, requires_grad=True)
+    y = linrec(x, c)
+    c.untyped_storage().resize_(0)
+    refuses(ValueError, message, y.sum().backward)

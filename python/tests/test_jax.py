@@ -72,6 +72,43 @@ def test_axes_types_and_batches():
     assert empty.shape == (2, 0) and last.tolist() == [3, 3]
 
 
+def test_weak_types_widen_nothing():
+    for dtype in ["float32", "bfloat16", "complex64"]:
+        x = jnp.ones((2, 3), dtype)
+        for c in [0.5, jnp.asarray(0.5), 1]:
+            assert linrec(x, c).dtype == dtype and linrec(x, c, initial=2.0).dtype == dtype
+    assert linrec(jnp.ones(3, "float32"), jnp.float64(0.5)).dtype == "float64"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_a_state_is_carried_by_scan(dtype):
+    """Runs 1000 steps one by one in ``lax.scan``, whose carry keeps its type."""
+    x = jnp.ones((1000, 2, 1), dtype)
+
+    def step(state, inputs):
+        y, state = linrec(inputs, 1.0, initial=state, return_final=True)
+        return state, y
+
+    last, y = jax.lax.scan(step, jnp.zeros(2, "float32"), x)
+    assert last.dtype == "float32" and last.tolist() == [1000, 1000]
+    np.testing.assert_array_equal(y[:, 0, 0], linrec(x[:, 0, 0], 1.0))
+
+
+def test_exported_with_symbolic_shapes():
+    from jax import export
+
+    rows, length = export.symbolic_shape("rows, length")
+    spec = jax.ShapeDtypeStruct((rows, length), np.float64)
+    disabled = [export.DisabledSafetyCheck.custom_call("linrec_forward")]
+    whole = jax.jit(lambda x, c: linrec(x, c, return_final=True))
+    exported = export.export(whole, disabled_checks=disabled)(spec, spec)
+    gradient = export.export(jax.jit(jax.grad(lambda x, c: linrec(x, c).sum())), disabled_checks=disabled)(spec, spec)
+    x, c = numbers((3, 7)), 0.5 * numbers((3, 7))
+    for one, other in zip(exported.call(x, c), whole(x, c)):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(gradient.call(x, c), jax.grad(lambda x, c: linrec(x, c).sum())(x, c))
+
+
 @pytest.mark.parametrize(
     "kind, message, call",
     [

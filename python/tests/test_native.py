@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -101,6 +102,35 @@ def test_arrays_that_do_not_fit():
         _native.selective_scan_forward(*given, False, *capsules(np.empty_like(u), None, None), stream=0)
 
 
+def described(array, **changes):
+    """Returns the array's capsule, whose description was changed, and the array, which has to live."""
+    names = ("data", "device_type", "device_id", "ndim", "dtype", "shape", "strides", "offset")
+    types = (ctypes.c_uint64, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, *[ctypes.c_uint32], *[ctypes.c_uint64] * 3)
+    tensor = type("Tensor", (ctypes.Structure,), {"_fields_": list(zip(names, types))})
+    capsule = array.__dlpack__()
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    there = tensor.from_address(pointer(capsule, b"dltensor"))
+    for name, value in changes.items():
+        setattr(there, name, value)
+    return capsule
+
+
+def test_descriptions_of_memory_that_is_not_there():
+    x, c, y = arrays(4, 4, 4)
+    others = lambda: capsules(c, None, y)
+    for changes, message in [
+        ({"data": 0}, r"inputs \[4\] of f64 has no memory: its owner has given it back"),
+        ({"data": 0, "offset": 64}, "inputs .* has no memory"),
+        ({"offset": 2**64 - 8}, f"inputs begins {2**64 - 8} bytes after 0x[0-9a-f]+, outside of memory"),
+        ({"data": 2**64 - 16}, "inputs .* reaches beyond the last address"),
+    ]:
+        with pytest.raises((ValueError, BufferError), match=message):
+            _native.forward(described(x, **changes), *others(), **PLAIN)
+    nothing = np.ones(0)
+    _native.forward(described(nothing, data=0), *capsules(nothing, None, np.ones(0)), **PLAIN)
+
+
 def test_objects_that_are_no_arrays():
     x, c, y = arrays(4, 4, 4)
     used = x.__dlpack__()
@@ -185,3 +215,22 @@ def test_the_package_works_without_pytorch():
     assert {"linrec", "selective_scan"} <= set(dir(package))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         package.nothing
+
+
+def test_the_number_of_threads_is_pytorchs():
+    """Counts the threads that a call with one thread starts, and compares the bits."""
+    script = """
+import os, torch
+from linrec import linrec
+x, c = torch.randn(64, 20_000), torch.rand(64, 20_000)
+torch.set_num_threads(1)
+before = len(os.listdir("/proc/self/task"))
+one = linrec(x, c)
+assert len(os.listdir("/proc/self/task")) <= before + 1
+torch.set_num_threads(3)
+assert torch.equal(linrec(x, c), one)
+assert len(os.listdir("/proc/self/task")) >= before + 3
+"""
+    if not os.path.isdir("/proc/self/task"):
+        pytest.skip("needs /proc")
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)

@@ -23,18 +23,19 @@ def test_values_and_gradients(dtype, axis, reverse):
     x, c = numbers((4, 5, 6), dtype)[::-1, :, ::2], 0.5 * numbers((5, 1), dtype)
     h = numbers(x.take(0, axis).shape, dtype)
     y, last = linrec(x, c, initial=h, axis=axis, reverse=reverse, return_final=True)
-    wide = torch.complex128 if np.dtype(dtype).kind == "c" else torch.float64
-    tensors = [torch.tensor(np.ascontiguousarray(array), dtype=wide, requires_grad=True) for array in (x, np.broadcast_to(c, x.shape), h)]
+    double = torch.complex128 if np.dtype(dtype).kind == "c" else torch.float64
+    tensors = [torch.tensor(np.ascontiguousarray(array), dtype=double, requires_grad=True) for array in (x, np.broadcast_to(c, x.shape), h)]
     exact = loop(tensors[0].movedim(axis, -1), tensors[1].movedim(axis, -1), tensors[2], reverse).movedim(-1, axis)
     tolerance = {2: 1e-2, 4: 1e-5, 8: 1e-12}[np.dtype(dtype).itemsize // (2 if np.dtype(dtype).kind == "c" else 1)]
-    assert y.dtype == last.dtype == dtype
+    wide = np.float32 if dtype == np.float16 else dtype
+    assert y.dtype == dtype and last.dtype == wide
     np.testing.assert_allclose(y, exact.detach(), rtol=tolerance, atol=tolerance)
-    assert (last == y.take(0 if reverse else -1, axis)).all()
+    assert (last.astype(dtype) == y.take(0 if reverse else -1, axis)).all()
     d = numbers(y.shape, dtype)
     got = backward(d, c, y, initial=h, axis=axis, reverse=reverse)
-    wanted = torch.autograd.grad(exact, tensors, torch.tensor(d, dtype=wide))
+    wanted = torch.autograd.grad(exact, tensors, torch.tensor(d, dtype=double))
     for one, other in zip(got, wanted):
-        assert one.dtype == dtype
+        assert one.dtype == (wide if one is got.initial else dtype)
         np.testing.assert_allclose(one, other, rtol=10 * tolerance, atol=10 * tolerance)
 
 
@@ -56,6 +57,24 @@ def test_any_array_is_accepted():
     assert linrec(np.zeros((2, 0)), np.zeros((2, 0)), return_final=True)[1].tolist() == [0, 0]
 
 
+def test_pythons_numbers_widen_no_array():
+    for dtype in [np.float32, np.float64, np.complex64, np.float16]:
+        x = np.ones((2, 3), dtype)
+        for c in [0.5, 1, True]:
+            assert linrec(x, c).dtype == dtype and linrec(x, c, initial=2.0).dtype == dtype
+    assert linrec(np.ones(3, np.float32), 0.5j).dtype == np.complex64
+    assert linrec(np.ones(3, np.float32), np.float64(0.5)).dtype == np.result_type(np.float32, np.float64(0.5))
+
+
+def test_a_state_carried_between_calls_keeps_its_digits():
+    ones, state = np.ones(5000, np.float16), None
+    whole, last = linrec(ones, ones, return_final=True)
+    for step in range(5000):
+        y, state = linrec(ones[step : step + 1], ones[:1], initial=state, return_final=True)
+        assert y[0] == whole[step]
+    assert state == last == 5000 and whole[-1] == 5000
+
+
 @pytest.mark.parametrize(
     "kind, message, call",
     [
@@ -64,6 +83,8 @@ def test_any_array_is_accepted():
         (IndexError, r"linrec: there is no axis -1 in inputs \[\]", lambda: linrec(1.0, 1.0)),
         (ValueError, r"initial \[2\] does not broadcast to \[\], which is \[1\] without axis 0", lambda: linrec([1.0], 1.0, initial=[1.0, 2.0])),
         (TypeError, "initial is complex128, and inputs are float64", lambda: linrec([1.0], 1.0, initial=1j)),
+        (TypeError, "linrec: inputs is a masked array", lambda: linrec(np.ma.masked_equal([1.0, 2.0], 2.0), 1.0)),
+        (TypeError, "linrec: initial is a masked array", lambda: linrec([1.0], 1.0, initial=np.ma.masked_equal(1.0, 1.0))),
         (ValueError, "backward: shapes do not broadcast", lambda: backward([1.0, 2.0], 1.0, [1.0, 2.0, 3.0])),
     ],
 )

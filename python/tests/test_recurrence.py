@@ -7,6 +7,8 @@ import itertools
 import pytest
 import torch
 from linrec import linrec
+from linrec._operators import shifted
+from linrec._tensors import ACCUMULATORS
 from loops import WIDE, bound, loop
 
 REAL = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -40,7 +42,7 @@ def test_every_type_and_length(dtype, length, reverse):
         agree(linrec(x, c, reverse=reverse), x, c, None, reverse)
         y, last = linrec(x, c, initial=h, reverse=reverse, return_final=True)
         agree(y, x, c, h, reverse)
-        assert torch.equal(last, y[..., 0 if reverse else -1])
+        assert torch.equal(last.to(dtype), y[..., 0 if reverse else -1])
 
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1, -2, -3])
@@ -105,7 +107,7 @@ def test_nothing_to_compute():
 def test_types_are_promoted_as_in_a_sum(dtype, other):
     x, c, h = torch.ones(2, 3, dtype=dtype), torch.ones(2, 3, dtype=other), torch.ones(2, dtype=torch.float16)
     y, last = linrec(x, c, initial=h, return_final=True)
-    assert y.dtype == last.dtype == (x + c).dtype
+    assert y.dtype == (x + c).dtype and last.dtype == ACCUMULATORS[y.dtype]
     assert torch.equal(y, torch.tensor([2.0, 3.0, 4.0], dtype=y.dtype).expand(2, 3))
 
 
@@ -128,3 +130,94 @@ def test_many_threads_give_the_bits_of_one():
     together = linrec(x, c)
     for row in [0, 17, 63]:
         assert torch.equal(together[row], linrec(x[row : row + 1].clone(), c[row : row + 1].clone())[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("log_coeffs", [False, True])
+def test_a_state_carried_between_calls_keeps_its_digits(dtype, log_coeffs):
+    """Compares 1000 calls of one step each with one call: a state in 16 bits stops growing at 256."""
+    ones = torch.ones(3, 1000, dtype=dtype)
+    cases = [(ones, ones), case((3, 1000), dtype, near_one=True)[:2]]
+    for number, (x, c) in enumerate(cases):
+        c = c.float().log().to(dtype) if log_coeffs else c
+        whole, last = linrec(x, c, log_coeffs=log_coeffs, return_final=True)
+        state, steps = None, []
+        for step in range(1000):
+            y, state = linrec(x[:, step, None], c[:, step, None], initial=state, log_coeffs=log_coeffs, return_final=True)
+            assert state.dtype == last.dtype == torch.float32
+            steps.append(y)
+        single = torch.cat(steps, dim=-1)
+        if number == 0:
+            assert torch.equal(single, whole) and torch.equal(state, last) and (state == 1000).all()
+        elif not log_coeffs:
+            agree(single, x, c)
+            exact, limits = loop(x.double(), c.double())[..., -1], bound(x.float(), c.float())[..., -1]
+            # Each call has its own rounding: two operations instead of a level of the scan.
+            assert ((state.double() - exact).abs() <= limits).all() and ((last.double() - exact).abs() <= limits).all()
+
+
+def test_gradients_through_a_carried_state_keep_their_digits():
+    x = torch.ones(400, dtype=torch.bfloat16, requires_grad=True)
+    ones, state = torch.ones(1, dtype=torch.bfloat16), torch.zeros((), requires_grad=True)
+    start = state
+    total = 0
+    for step in range(400):
+        y, state = linrec(x[step, None], ones, initial=state, return_final=True)
+        total = total + y.float().sum()
+    (gradient,) = torch.autograd.grad(total, start)
+    assert gradient == 400
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_final_state_is_a_tensor_of_its_own(dtype):
+    x, c, h = case((3, 50), dtype)
+    for requires_grad in [False, True]:
+        x.requires_grad_(requires_grad)
+        y, last = linrec(x, c, initial=h, return_final=True)
+        before = y.detach().clone()
+        assert last.untyped_storage().nbytes() < y.untyped_storage().nbytes()
+        last.detach().zero_()
+        assert torch.equal(y, before)
+        last = linrec(x, c, return_final=True)[1]
+        last.mul_(2)
+        if requires_grad:
+            last.abs().sum().backward()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_and_tensors_without_axes_widen_nothing(dtype):
+    x = case((3, 50), dtype)[0]
+    for c in [0.5, 1, True, torch.tensor(0.5, dtype=torch.float64), torch.tensor(0.5)]:
+        full = torch.full((3, 50), complex(c).real, dtype=dtype)
+        for h in [None, 2.0, torch.tensor(2.0, dtype=torch.float64)]:
+            state = None if h is None else torch.full((3,), 2.0, dtype=dtype)
+            y = linrec(x, c, initial=h)
+            assert y.dtype == dtype and torch.equal(y, linrec(x, full, initial=state))
+    assert linrec(torch.ones(3), 0.5j).dtype == torch.complex64
+    assert linrec(torch.tensor(1.0, dtype=torch.float64), torch.ones(3)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("final", [False, True])
+def test_gradients_of_inputs_alone_save_no_outputs(dtype, final):
+    """The gradients are the recurrence in the other direction over the shifted coefficients."""
+    x, c, h = case((3, 50), dtype)
+    x.requires_grad_()
+    weights, of_final = (case((3, 50), dtype)[place] for place in (0, 2))
+    of_final = of_final.to(ACCUMULATORS[dtype])
+    for reverse, log_coeffs, initial in itertools.product([False, True], [False, dtype == torch.float64], [None, h]):
+        saved, given = [], c.log() if log_coeffs else c
+        options = {"initial": initial, "reverse": reverse, "log_coeffs": log_coeffs, "return_final": final}
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: saved.append(tensor) or tensor, lambda tensor: tensor):
+            results = linrec(x, given, **options)
+        results = results if final else (results,)
+        assert all(tensor.data_ptr() != results[0].data_ptr() for tensor in saved)
+        (got,) = torch.autograd.grad(results, x, (weights, of_final)[: len(results)])
+        exact = weights.to(WIDE[dtype])
+        if final:
+            exact[:, 0 if reverse else -1] += of_final
+        later = shifted(c, None, not reverse).conj().resolve_conj()
+        wide = loop(exact, later.to(WIDE[dtype]), reverse=not reverse)
+        # The sum of the two gradients of the last output is rounded once more.
+        limits = 1.5 * bound(exact.to(torch.float32 if dtype.itemsize == 2 else dtype).to(dtype), later, reverse=not reverse)
+        assert ((got.to(WIDE[dtype]) - wide).abs() <= limits).all()

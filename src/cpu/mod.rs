@@ -37,6 +37,7 @@ mod portable;
 pub mod roof;
 mod rows;
 mod scan;
+mod selective_scan;
 mod simd;
 mod split;
 mod stream;
@@ -49,12 +50,17 @@ mod avx512;
 mod complex;
 
 use ndarray::{Array1, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2};
+use rayon::prelude::*;
 
 use crate::validate::{self, allocate, initial_states};
 use crate::{Element, Engine, Error, Gradients, Options, Outputs};
 
 use pass::{BackwardPass, ForwardPass, Rectangle};
 use scan::Formula;
+pub use selective_scan::{
+    Coupling, CouplingView, CouplingViewMut, ScanDerivatives, ScanReal, ScanResults, ScanViews,
+    ScanViewsMut,
+};
 pub use simd::Simd;
 #[doc(hidden)]
 pub use simd::Vectors;
@@ -132,6 +138,14 @@ impl Cpu {
             pass.run_by_tiles(self.simd, threads, streams, carries);
         } else {
             pass.run_by_rows(self.simd, self.parallel, streams, carries);
+        }
+    }
+
+    /// Does each of the tasks, on all threads of the engine.
+    fn for_each<J: Send>(&self, tasks: Vec<J>, run: impl Fn(J) + Send + Sync) {
+        match self.parallel {
+            true => tasks.into_par_iter().for_each(run),
+            false => tasks.into_iter().for_each(run),
         }
     }
 

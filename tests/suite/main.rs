@@ -9,6 +9,7 @@ mod broken;
 mod configurations;
 mod contract;
 mod cpu;
+mod cpu_selective_scan;
 mod device;
 mod driver;
 mod emulator;

@@ -101,6 +101,7 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options) -> Problem 
         chunks: None,
         d_out: stored(numbers(rows, -2.0, 2.0)),
         d_last: options.d_last.then(|| wide(numbers(batch * channels * states, -2.0, 2.0))),
+        additions: None,
     }
 }
 

@@ -46,6 +46,7 @@ fn read(archive: &mut Archive, case: &str) -> Result<(Problem, [Array3<f64>; 2])
         initial: None,
         restarts: None,
         chunks: None,
+        additions: None,
         d_out: Vec::new(),
         d_last: None,
     };

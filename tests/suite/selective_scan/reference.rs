@@ -101,6 +101,8 @@ pub struct Problem {
     pub chunks: Option<usize>,
     pub d_out: Vec<f64>,
     pub d_last: Option<Vec<f64>>,
+    /// The most roundings of a term of the sum over the states; `None` means those of the kernels.
+    pub additions: Option<usize>,
 }
 
 /// A number, and the largest error of its computed value.
@@ -265,7 +267,7 @@ impl Problem {
             bound += c.abs() * of_now;
             sum_of_sizes += (c * now).abs();
         }
-        let roundings = 4 + 2 + states.div_ceil(16) - 1 + 1;
+        let roundings = self.additions.unwrap_or(4 + 2 + states.div_ceil(16) - 1 + 1);
         bound += roundings as f64 * (U * sum_of_sizes + TINY);
         let Some(z) = &self.z else {
             return Bounded { value, bound };

@@ -1,0 +1,113 @@
+//! Mamba's selective scan on the CPU, fused into one pass: nothing with an axis of time and one of
+//! states is in memory.
+//!
+//! A vector holds the same step of [`LANES`] neighbouring channels. So each state is walked from
+//! the first step to the last, channels do not wait for each other, and the sum over the states
+//! needs no exchange between lanes. The inputs of [`TILE`] steps are transposed into a cache on the
+//! way. Blocks of `LANES` channels are dealt to the threads of the rayon pool.
+//!
+//! `functions` has the exponential, `arrays` the arguments, `tile` the transposed inputs, `forward`
+//! and `backward` the passes. `tests/suite/cpu_selective_scan.rs` compares the results with an
+//! oracle in double precision and its bounds.
+
+mod arrays;
+mod backward;
+mod forward;
+mod functions;
+mod tile;
+
+pub use arrays::{
+    Coupling, CouplingView, CouplingViewMut, ScanDerivatives, ScanResults, ScanViews, ScanViewsMut,
+};
+pub use functions::ScanReal;
+
+use super::Cpu;
+use crate::Error;
+
+/// The channels of a vector.
+const LANES: usize = 16;
+/// The steps of a tile, and the steps between two checkpoints.
+const TILE: usize = 64;
+
+impl Cpu {
+    /// The number of steps between the checkpoints of [`Cpu::selective_scan`].
+    pub const CHECKPOINT_STEPS: usize = TILE;
+
+    /// Computes Mamba's selective scan. For each batch, channel `c` and state `n`, with `B` and `C`
+    /// of the channel's group,
+    ///
+    /// ```text
+    /// d_t   = softplus(delta_t + delta_bias_c)
+    /// h_t   = exp(d_t A_cn) h_{t-1} + (d_t u_t) B_tn
+    /// y_t   = sum over n of C_tn h_t  +  D_c u_t
+    /// out_t = y_t z_t sigmoid(z_t)
+    /// ```
+    ///
+    /// (Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", 2023; the
+    /// arguments are those of the `selective_scan_fn` of the package `mamba_ssm`). The result has
+    /// the same bits for every number of threads and every instruction set. Beside the results a
+    /// thread uses some 20 KB of memory and 128 bytes for each state of a channel.
+    ///
+    /// ```
+    /// use linrec::cpu::{Coupling, Cpu, ScanResults, ScanViews};
+    /// use ndarray::{Array3, array};
+    ///
+    /// let (u, delta) = (array![[[1.0, 1.0, 1.0]]], array![[[1.0, 1.0, 1.0]]]);
+    /// let a = array![[0.0, -1e30]]; // a sum, and nothing but the step itself
+    /// let (b, c) = (array![[1.0, 1.0]], array![[1.0, 10.0]]);
+    /// let inputs = ScanViews {
+    ///     u: u.view(),
+    ///     delta: delta.view(),
+    ///     a: a.view(),
+    ///     b: Coupling::Constant(b.view()),
+    ///     c: Coupling::Constant(c.view()),
+    ///     d: None,
+    ///     z: None,
+    ///     delta_bias: None,
+    ///     softplus: false,
+    ///     initial: None,
+    ///     restarts: None,
+    /// };
+    /// let mut out = Array3::zeros((1, 1, 3));
+    /// let results = ScanResults { out: out.view_mut(), last: None, checkpoints: None };
+    /// Cpu::new().selective_scan(&inputs, results)?;
+    /// assert_eq!(out, array![[[11.0, 12.0, 13.0]]]);
+    /// # Ok::<(), linrec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] or [`Error::Unsupported`] if the shapes do not fit together.
+    pub fn selective_scan<T: ScanReal>(
+        &self,
+        inputs: &ScanViews<T>,
+        results: ScanResults<T>,
+    ) -> Result<(), Error> {
+        let sizes = arrays::check_forward(inputs, &results, TILE)?;
+        forward::run(self, inputs, sizes, results);
+        Ok(())
+    }
+
+    /// Computes the gradients of a loss with respect to the inputs of [`Cpu::selective_scan`] from
+    /// its gradients with respect to the results.
+    ///
+    /// The states between two checkpoints are computed again. The result has the same bits for
+    /// every number of threads and every instruction set: what the channels of a group add to the
+    /// gradients of a varying `B` and `C` is added in a fixed order. For that, each 32 channels of a
+    /// group and batch use the memory of its `B` and `C`; a thread uses some 100 KB for each state
+    /// of a channel, at most.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ShapeMismatch`] or [`Error::Unsupported`] if the shapes do not fit together.
+    pub fn selective_scan_backward<T: ScanReal>(
+        &self,
+        inputs: &ScanViews<T>,
+        given: &ScanDerivatives<T>,
+        gradients: ScanViewsMut<T>,
+    ) -> Result<(), Error> {
+        let sizes = arrays::check_backward(inputs, given, &gradients, TILE)?;
+        backward::run(self, inputs, given, sizes, gradients);
+        Ok(())
+    }
+}
