@@ -289,9 +289,8 @@ fn check_backward<T: ScanReal>(sizes: Sizes, options: Options) {
         if name == "z" && problem.z.is_none() {
             continue;
         }
-        let pairs = expected.values.iter().copied().zip(expected.bounds.iter().copied());
         let what = format!("{} {sizes:?} {options:?} gradient of {name}", T::NAME);
-        judge(got, &pairs.collect::<Vec<_>>(), &what);
+        judge(got, &pairs(expected), &what);
     }
 }
 
