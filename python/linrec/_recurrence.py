@@ -72,7 +72,7 @@ def linrec(
     Returns:
         The outputs ``y``, of the shape to which ``inputs`` and ``coeffs`` broadcast. With
         ``return_final``, the outputs and the final state, of that shape without ``dim``. The final
-        state is a tensor of its own, in the type of the computation: float32 if elements have 16
+        state shares no memory with the outputs. It is in the type of the computation: float32 if elements have 16
         bits. As the next call's ``initial`` it continues the sequences without a loss. If the
         sequences are empty, it is ``initial``, or zero.
 

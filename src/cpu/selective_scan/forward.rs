@@ -4,8 +4,7 @@ use ndarray::{ArrayViewMut2, ArrayViewMut3, Axis, s};
 
 use super::arrays::{ScanResults, ScanSizes, ScanViews};
 use super::functions::{ScanReal, exp, sigmoid};
-use super::tile::{Block, Tile, Vector, map, split, store};
-use super::{LANES, TILE};
+use super::tile::{Block, LANES, TILE, Tile, Vector, map, split, store};
 use crate::cpu::Cpu;
 use crate::cpu::lanes::{LaneJob, Lanes};
 

@@ -82,8 +82,8 @@ pub fn exp<T: ScanReal>(x: T) -> T {
     if x > T::RANGE[1] { T::infinity() } else { value }
 }
 
-/// `ln(1 + e^x) = max(x, 0) + ln(1 + e)` with `e = e^-|x|`. With `s = e / (2 + e)`, the logarithm is
-/// `2 (s + s^3/3 + s^5/5 + ...)`.
+/// `ln(1 + e^x) = max(x, 0) + ln(1 + e)` with `e = e^-|x|`. With `s = e / (2 + e)`, the logarithm
+/// is `2 (s + s^3/3 + s^5/5 + ...)`.
 #[inline(always)]
 pub fn softplus<T: ScanReal>(x: T) -> T {
     let e = exp(-x.abs());

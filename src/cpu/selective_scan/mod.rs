@@ -1,10 +1,10 @@
 //! Mamba's selective scan on the CPU, fused into one pass: nothing with an axis of time and one of
 //! states is in memory.
 //!
-//! A vector holds the same step of [`LANES`] neighbouring channels. So each state is walked from
+//! A vector holds the same step of 16 neighbouring channels. So each state is walked from
 //! the first step to the last, channels do not wait for each other, and the sum over the states
-//! needs no exchange between lanes. The inputs of [`TILE`] steps are transposed into a cache on the
-//! way. Blocks of `LANES` channels are dealt to the threads of the rayon pool.
+//! needs no exchange between lanes. The inputs of a tile of 64 steps are transposed on the way,
+//! into a cache. Blocks of 16 channels are dealt to the threads of the rayon pool.
 //!
 //! `functions` has the exponential, `arrays` the arguments, `tile` the transposed inputs, `forward`
 //! and `backward` the passes. `tests/suite/cpu_selective_scan.rs` compares the results with an
@@ -23,11 +23,7 @@ pub use functions::ScanReal;
 
 use super::Cpu;
 use crate::Error;
-
-/// The channels of a vector.
-const LANES: usize = 16;
-/// The steps of a tile, and the steps between two checkpoints.
-const TILE: usize = 64;
+use tile::TILE;
 
 impl Cpu {
     /// The number of steps between the checkpoints of [`Cpu::selective_scan`].
@@ -92,10 +88,10 @@ impl Cpu {
     /// its gradients with respect to the results.
     ///
     /// The states between two checkpoints are computed again. The result has the same bits for
-    /// every number of threads and every instruction set: what the channels of a group add to the
-    /// gradients of a varying `B` and `C` is added in a fixed order. For that, each 32 channels of a
-    /// group and batch use the memory of its `B` and `C`; a thread uses some 100 KB for each state
-    /// of a channel, at most.
+    /// every number of threads and every instruction set: the terms of the channels of a group in the
+    /// gradients of a varying `B` and `C` are added in a fixed order. For that, each 64 channels of a
+    /// group and batch use the memory of its `B` and `C`. A thread uses some 16 KB for each state of
+    /// a channel and 120 KB more (`f32`).
     ///
     /// # Errors
     ///

@@ -1,4 +1,9 @@
 //! A block of channels, and the transposed arrays of its tiles: a vector for each step.
+//!
+//! Arrays have their steps one after the other, and the walk needs the channels side by side. So a
+//! tile is read row by row and written column by column, into memory that stays in the nearest
+//! cache; results go the other way. `B` and `C` have one number for all channels of a group, which
+//! becomes a vector when it is used. `tests/suite/cpu_selective_scan.rs` tests it with all strides.
 
 use std::array::from_fn;
 use std::ops::Range;
@@ -9,7 +14,11 @@ use ndarray::{
 
 use super::arrays::{Coupling, CouplingView, ScanSizes, ScanViews};
 use super::functions::{ScanReal, softplus};
-use super::{LANES, TILE};
+
+/// The channels of a vector.
+pub const LANES: usize = 16;
+/// The steps of a tile, and the steps between two checkpoints.
+pub const TILE: usize = 64;
 
 /// The same number of each channel of a block; lanes beyond the last channel hold zeros.
 pub type Vector<T> = [T; LANES];
