@@ -72,8 +72,8 @@ def linrec(
     Returns:
         The outputs ``y``, of the shape to which ``inputs`` and ``coeffs`` broadcast. With
         ``return_final``, the outputs and the final state, of that shape without ``dim``. The final
-        state shares no memory with the outputs. It is in the type of the computation: float32 if elements have 16
-        bits. As the next call's ``initial`` it continues the sequences without a loss. If the
+        state shares no memory with the outputs. It is in the type of the computation (float32 if
+        elements have 16 bits), so that it loses nothing as the next call's ``initial``. If the
         sequences are empty, it is ``initial``, or zero.
 
     Elements are float32, float64, complex64, complex128, bfloat16 or float16; the last two are

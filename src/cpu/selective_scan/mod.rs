@@ -88,10 +88,10 @@ impl Cpu {
     /// its gradients with respect to the results.
     ///
     /// The states between two checkpoints are computed again. The result has the same bits for
-    /// every number of threads and every instruction set: the terms of the channels of a group in the
-    /// gradients of a varying `B` and `C` are added in a fixed order. For that, each 64 channels of a
-    /// group and batch use the memory of its `B` and `C`. A thread uses some 16 KB for each state of
-    /// a channel and 120 KB more (`f32`).
+    /// every number of threads and every instruction set: the terms of a group's channels in the
+    /// gradients of a varying `B` and `C` are added in a fixed order. For that, each 64 channels of
+    /// a group and batch use the memory of its `B` and `C`. A thread uses some 16 KB for each state
+    /// of a channel and 120 KB more (`f32`).
     ///
     /// # Errors
     ///
