@@ -37,7 +37,7 @@ pub fn write<R: Serialize>(header: &str, rows: &[R]) -> lesson::Result<String> {
 ///
 /// # Errors
 ///
-/// As for [`write`].
+/// As for [`write()`].
 pub fn table<R: Serialize>(header: &str, rows: &[R]) -> lesson::Result<lesson::Table> {
     let written = Table::read(&write(header, rows)?)?;
     let mut table = lesson::Table::new(written.header());
