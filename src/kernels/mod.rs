@@ -80,10 +80,7 @@ mod shipped;
 pub use archive::{modules, unpack};
 pub use best::{Query, Tuned};
 pub use element_type::ElementType;
-pub use families::{
-    Algocode, KernelChoice, Memcode, OnceConfig, PipeConfig, RefConfig, RowsConfig, TileConfig,
-    WavesConfig, WideConfig,
-};
+pub use families::*;
 #[cfg(feature = "studies")]
 pub use mistakes::{Finder, Mistake};
 pub use pass::{Geometry, Pass, SharedOut};
