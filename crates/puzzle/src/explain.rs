@@ -33,7 +33,7 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
         && let Some((_, line)) = &report.source
         && let Some(caller) = caller(ptx.text(), report)
     {
-        parts.push(words(&format!("Line {caller} calls the function with line {line}.")));
+        parts.push(words(&format!("Line {caller} calls what stands in line {line}.")));
     }
     if let Some((_, why)) = known(puzzle, source, ptx) {
         parts.push(words(why));
@@ -42,7 +42,7 @@ pub fn explain(puzzle: &Puzzle, source: &str, ptx: &Ptx, verdict: &Verdict) -> V
     } else if !is_skeleton(puzzle, source)
         && let Some((begin, candidate, why)) = guess(puzzle, source, verdict)
     {
-        parts.push(words(&format!("{begin} is what one gets if these lines are in the hole:")));
+        parts.push(words(&format!("{begin} is what one gets if these lines stand in the hole:")));
         parts.push(Part::Code(candidate.hole.clone()));
         parts.push(words(why));
     } else if !is_skeleton(puzzle, source)

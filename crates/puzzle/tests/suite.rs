@@ -309,7 +309,7 @@ mod explanations {
         let line =
             1 + source.lines().position(|line| line.contains("shuffle_up(mine")).expect("a call");
         let said = said(puzzle, &source, &puzzle.ptx(&candidate.name).expect("it is compiled"));
-        assert!(said.starts_with(&format!("Line {line} calls the function with line ")), "{said}");
+        assert!(said.starts_with(&format!("Line {line} calls what stands in line ")), "{said}");
     }
 
     #[test]
