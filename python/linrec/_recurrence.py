@@ -125,9 +125,9 @@ def linrec(
         initial = _states(initial, inputs)
     arguments = (inputs, coeffs, initial, reverse, log_coeffs)
     if not return_final:
-        outputs = (DifferentiableScan.apply if _is_transformed() else scan)(*arguments)
+        outputs = (DifferentiableScan.apply if is_transformed() else scan)(*arguments)
         return outputs if last else outputs.movedim(-1, dim)
-    outputs, final = (_transformed_with_final if _is_transformed() else scan_with_final)(*arguments)
+    outputs, final = (_transformed_with_final if is_transformed() else scan_with_final)(*arguments)
     return (outputs if last else outputs.movedim(-1, dim)), final
 
 
@@ -171,7 +171,7 @@ def _are_alike(inputs: Tensor, coeffs: Tensor) -> bool:
     )
 
 
-def _is_transformed() -> bool:
+def is_transformed() -> bool:
     """True within forward mode or a transform of ``torch.func``, for which operators lack rules."""
     if torch.compiler.is_compiling():
         return False

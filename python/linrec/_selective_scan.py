@@ -1,24 +1,26 @@
 """Mamba's selective scan for PyTorch, with the arguments of mamba-ssm's ``selective_scan_fn``.
 
-On a GPU it is one kernel, and its gradients are two more: the operators
-``torch.ops.linrec.selective_scan`` and ``torch.ops.linrec.selective_scan_backward``. Elsewhere, and
-for complex rates, it is composed of :func:`linrec.linrec`.
+It is fused, on a GPU and on the CPU: the operators ``torch.ops.linrec.selective_scan`` and
+``torch.ops.linrec.selective_scan_backward``. For complex rates, under transforms and for
+derivatives of higher order it is composed of :func:`linrec.linrec`.
 """
 
 from __future__ import annotations
+
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from . import _native
-from ._eager import is_plain_call, past_the_dispatcher
-from ._recurrence import linrec
+from ._eager import is_plain_call, past_the_dispatcher, place_of
+from ._recurrence import is_transformed, linrec
 from ._tensors import ACCUMULATORS, capsule, check, describe, on_device_of, stream_of
 
 #: The number of steps between the states that the forward pass saves for the backward pass.
-CHECKPOINT_STEPS = 8
-#: The largest number of states of a channel for the kernels.
+CHECKPOINT_STEPS = {"cpu": 64, "cuda": 8}
+#: The largest number of states of a channel on a GPU.
 MOST_STATES = 256
 
 
@@ -33,6 +35,10 @@ def selective_scan(
     delta_bias: Tensor | None = None,
     delta_softplus: bool = False,
     return_last_state: bool = False,
+    *,
+    initial_state: Tensor | None = None,
+    seq_idx: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Mamba's selective scan: for each channel ``d``, state ``n`` and step ``t``::
 
@@ -54,27 +60,229 @@ def selective_scan(
         delta_bias: ``[channels]``; ``None`` means zero.
         delta_softplus: take the softplus of the steps' sizes.
         return_last_state: also return the states after the last step.
+        initial_state: the states before the first step, ``[batch, channels, states]``; ``None``
+            means zero.
+        seq_idx: the numbers of the sequences that a row is packed from, ``[batch, length]``
+            integers. Where the number changes, the states begin at zero.
+        cu_seqlens: the same for one row (``batch`` is 1): the ends of its sequences after a 0,
+            ``[sequences + 1]`` integers from 0 to ``length``, which do not fall. A sequence may be
+            empty. With it ``initial_state`` and the last states are ``[sequences, channels,
+            states]``.
 
     Returns:
         The outputs ``[batch, channels, length]`` in the type of ``u``. With ``return_last_state``,
         the outputs and the last states ``[batch, channels, states]`` in float32 (in float64 if
-        ``u`` is float64, complex if ``A`` is complex). The last states have gradients, too.
+        ``u`` is float64, complex if ``A`` is complex). The last states have gradients, too. As the
+        next call's ``initial_state`` they continue the sequences without a loss.
 
-    On a GPU, with a real ``A`` and ``u`` in float32, bfloat16 or float16, one kernel computes it
-    without expanding anything in memory. That kernel has gradients of first order; the composition
-    has gradients of any order.
+    With a real ``A`` one kernel computes it without expanding anything in memory, on a GPU if ``u``
+    is in float32, bfloat16 or float16 and there are at most 256 states. Gradients are of any order;
+    those of higher order, complex rates and ``torch.func`` expand all states in memory. Results and
+    gradients have the same bits in every run.
     """
-    _check(u, delta, A, B, C, D, z, delta_bias)
-    fused = u.is_cuda and not A.is_complex() and u.dtype != torch.float64 and A.shape[1] <= MOST_STATES
-    if not fused:
-        out, last = _composed(u, delta, A, B, C, D, z, delta_bias, delta_softplus)
-        return (out, last) if return_last_state else out
-    delta, z = delta.to(u.dtype), None if z is None else z.to(u.dtype)
-    A, D, delta_bias = A.float(), _float(D), _float(delta_bias)
-    B, C = (_grouped(tensor).to(u.dtype) if tensor.ndim > 2 else tensor.float() for tensor in (B, C))
     tensors = (u, delta, A, B, C, D, z, delta_bias)
-    out, last, _ = scan(*tensors, delta_softplus, _gradients_may_follow(*tensors))
+    if initial_state is None and seq_idx is None and cu_seqlens is None and is_plain_call():
+        # The common call: nothing has to be converted, so one look is enough.
+        place = _place_of_all(*tensors)
+        if place is not None:
+            is_recorded = torch.is_grad_enabled() and any(map(_requires_grad, tensors))
+            B, C = (_grouped(tensor) for tensor in (B, C))
+            arguments = (u, delta, A, B, C, D, z, delta_bias, None, None, delta_softplus, is_recorded)
+            out, last, _ = scan.short(place, is_recorded, *arguments)
+            return (out, last) if return_last_state else out
+    _check(*tensors)
+    restarts = None
+    if cu_seqlens is not None:
+        if seq_idx is not None:
+            raise ValueError("selective_scan: seq_idx and cu_seqlens are given; they mean the same")
+        _check_ends(cu_seqlens, u)
+        if initial_state is not None or return_last_state:
+            out, last = _unpacked(cu_seqlens, *tensors, delta_softplus, initial_state)
+            return (out, last) if return_last_state else out
+        ends = cu_seqlens.to(u.device, torch.int64).clamp(0, u.shape[2])
+        restarts = torch.zeros(1, u.shape[2] + 1, dtype=torch.bool, device=u.device)
+        restarts = restarts.index_fill_(1, ends, True)[:, :-1]
+    elif seq_idx is not None:
+        restarts = _changes(seq_idx, u)
+    if initial_state is not None:
+        _check_initial(initial_state, (u.shape[0], *A.shape), u, A)
+    out, last = _scan(*tensors, initial_state, restarts, delta_softplus)
     return (out, last) if return_last_state else out
+
+
+def selective_state_update(
+    state: Tensor,
+    x: Tensor,
+    dt: Tensor,
+    A: Tensor,
+    B: Tensor,
+    C: Tensor,
+    D: Tensor | None = None,
+    z: Tensor | None = None,
+    dt_bias: Tensor | None = None,
+    dt_softplus: bool = False,
+) -> Tensor:
+    """One step of :func:`selective_scan`, with the arguments of mamba-ssm's function of this name.
+
+    Args:
+        state: the states before the step, ``[batch, channels, states]``, or ``[batch, heads,
+            channels, states]``. They are overwritten by the states after it. In float32 nothing is
+            lost from step to step.
+        x, dt, z: ``[batch, channels]``, or ``[batch, heads, channels]``.
+        A: ``[channels, states]``, or ``[heads, channels, states]``.
+        B, C: ``[batch, states]``, or ``[batch, groups, states]``.
+        D, dt_bias: ``[channels]``, or ``[heads, channels]``.
+        dt_softplus: take the softplus of the step's size.
+
+    Returns:
+        The outputs, of the shape and type of ``x``.
+    """
+    if x.ndim not in (2, 3) or state.ndim != x.ndim + 1 or A.ndim != x.ndim:
+        raise ValueError(
+            f"selective_state_update: state is {describe(state)}, x is {describe(x)}, and A is {describe(A)}; they are "
+            "[batch, channels, states], [batch, channels] and [channels, states], or have heads before the channels"
+        )
+    rows = lambda tensor: None if tensor is None else tensor.reshape(x.shape[0], -1, 1)
+    channels = lambda tensor: None if tensor is None else tensor.reshape(-1)
+    A = A.reshape(-1, A.shape[-1])
+    before = state.reshape(x.shape[0], -1, state.shape[-1])
+    tensors = (rows(x), rows(dt), A, B.unsqueeze(-1), C.unsqueeze(-1), channels(D), rows(z), channels(dt_bias))
+    out, last = selective_scan(*tensors, dt_softplus, True, initial_state=before)
+    state.copy_(last.reshape(state.shape))
+    return out.reshape(x.shape)
+
+
+def _scan(u, delta, A, B, C, D, z, delta_bias, initial, restarts, softplus) -> tuple[Tensor, Tensor]:
+    """Returns the outputs and the last states of arguments that have been checked."""
+    is_fused = not A.is_complex() and not is_transformed()
+    if u.is_cuda:
+        is_fused = is_fused and u.dtype != torch.float64 and A.shape[1] <= MOST_STATES
+    if not is_fused or u.device.type not in CHECKPOINT_STEPS:
+        return _composed(u, delta, A, B, C, D, z, delta_bias, initial, restarts, softplus)
+    dtype, wide = u.dtype, ACCUMULATORS[u.dtype]
+    in_time = lambda tensor: None if tensor is None else tensor.to(dtype)
+    others = lambda tensor: None if tensor is None else tensor.to(wide)
+    B, C = (_grouped(tensor).to(dtype) if tensor.ndim > 2 else tensor.to(wide) for tensor in (B, C))
+    tensors = (u, in_time(delta), others(A), B, C, others(D), in_time(z), others(delta_bias), others(initial))
+    out, last, _ = scan(*tensors, restarts, softplus, _gradients_may_follow(*tensors))
+    return out, last
+
+
+def _check_initial(initial: Tensor, shape: tuple[int, ...], u: Tensor, A: Tensor) -> None:
+    check("selective_scan", ("u", u), [("initial_state", initial)])
+    if initial.shape != shape or initial.is_complex() and not A.is_complex():
+        raise ValueError(
+            f"selective_scan: initial_state is {describe(initial)}, and u is {describe(u)} with A {describe(A)}; it has to "
+            f"be {list(shape)}, and real if A is"
+        )
+
+
+def _check_integers(name: str, tensor: Tensor, shape: list, u: Tensor) -> None:
+    if not isinstance(tensor, Tensor) or tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise TypeError(f"selective_scan: {name} has to be a tensor of integers")
+    if tensor.ndim != len(shape) or any(size not in (None, given) for size, given in zip(shape, tensor.shape)):
+        raise ValueError(f"selective_scan: {name} is {describe(tensor)}, and u is {describe(u)}; it has to be {shape}")
+
+
+def _changes(seq_idx: Tensor, u: Tensor) -> Tensor:
+    """Returns flags ``[batch, length]`` of the steps at which a sequence begins, but not the first."""
+    _check_integers("seq_idx", seq_idx, [u.shape[0], u.shape[2]], u)
+    seq_idx = seq_idx.to(u.device)
+    return torch.nn.functional.pad(seq_idx[:, 1:] != seq_idx[:, :-1], (min(1, u.shape[2]), 0))
+
+
+def _check_ends(cu_seqlens: Tensor, u: Tensor) -> None:
+    _check_integers("cu_seqlens", cu_seqlens, [None], u)
+    if u.shape[0] != 1 or len(cu_seqlens) == 0:
+        raise ValueError(
+            f"selective_scan: u is {describe(u)}, and cu_seqlens is {describe(cu_seqlens)}; packed sequences are one row, and "
+            "cu_seqlens has a 0 and the end of each sequence"
+        )
+    # On a GPU a look at the numbers would wait for it.
+    if not cu_seqlens.is_cuda and not torch.compiler.is_compiling():
+        ends = cu_seqlens.tolist()
+        if ends[0] != 0 or ends[-1] != u.shape[2] or any(one > other for one, other in zip(ends, ends[1:])):
+            raise ValueError(f"selective_scan: cu_seqlens is {ends}; it has to rise from 0 to the length of u, {u.shape[2]}")
+
+
+def _unpacked(cu_seqlens, u, delta, A, B, C, D, z, delta_bias, softplus, initial) -> tuple[Tensor, Tensor]:
+    """Computes packed sequences side by side, as rows that are filled up with steps of size zero.
+
+    A step of size zero keeps the states, so the last states of a row are those of its sequence.
+    """
+    dtype, length = u.dtype, u.shape[2]
+    ends = cu_seqlens.to(u.device, torch.int64).clamp(0, length)
+    number = len(ends) - 1
+    if initial is not None:
+        _check_initial(initial, (number, *A.shape), u, A)
+    longest = int((ends[1:] - ends[:-1]).max()) if number > 0 else 0
+    steps = torch.arange(length, device=u.device)
+    sequence = torch.searchsorted(ends, steps, right=True) - 1
+    places = (sequence.clamp(0, max(number - 1, 0)), (steps - ends[sequence]).clamp(0, max(longest - 1, 0)))
+    if not softplus and delta_bias is not None:
+        # The sum with the bias has to be exactly zero.
+        delta, delta_bias = delta.to(ACCUMULATORS[dtype]) + delta_bias.to(ACCUMULATORS[dtype]).unsqueeze(-1), None
+        u = u.to(ACCUMULATORS[dtype])
+
+    def rows(tensor: Tensor | None, fill: float = 0.0) -> Tensor | None:
+        """Returns ``[1, ..., length]`` as ``[sequences, ..., longest]``."""
+        if tensor is None:
+            return None
+        parts = tensor.shape[-1] // length if length > 0 else 1  # two for complex numbers
+        values = tensor[0].unflatten(-1, (length, parts)).movedim(-2, 0)
+        filled = torch.full((number, longest, *values.shape[1:]), fill, dtype=tensor.dtype, device=tensor.device)
+        return filled.index_put(places, values).movedim(1, -2).flatten(-2)
+
+    size_zero = float("-inf") if softplus else 0.0
+    B, C = (rows(tensor) if tensor.ndim > 2 else tensor for tensor in (B, C))
+    out, last = _scan(rows(u), rows(delta, size_zero), A, B, C, D, rows(z), delta_bias, initial, None, softplus)
+    return out.movedim(-1, 1)[places].movedim(0, -1).unsqueeze(0).to(dtype), last
+
+
+def _requires_grad(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.requires_grad
+
+
+#: The types that are computed without a conversion, by the type of device.
+_STORED = {
+    "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),
+    "cuda": (torch.float32, torch.bfloat16, torch.float16),
+}
+
+
+def _place_of_all(u, delta, A, B, C, D, z, delta_bias) -> str | None:
+    """Returns the type of device if the operator takes all these tensors as they are, or ``None``."""
+    place = place_of(u)
+    if place not in _STORED or u.dtype not in _STORED[place] or u.ndim != 3:
+        return None
+    device, dtype, rows = u.get_device(), u.dtype, u.shape
+    (batch, channels, length), wide = rows, ACCUMULATORS[dtype]
+
+    def fits(tensor, dtype, shape) -> bool:
+        return place_of(tensor) == place and tensor.get_device() == device and tensor.dtype is dtype and tensor.shape == shape
+
+    if A is None or A.ndim != 2 or not fits(A, wide, (channels, A.shape[1])) or not fits(delta, dtype, rows):
+        return None
+    states, groups = A.shape[1], 0
+    if place == "cuda" and states > MOST_STATES:
+        return None
+    for coupling in (B, C):
+        if coupling.ndim == 2:
+            is_right = fits(coupling, wide, A.shape)
+        elif coupling.ndim == 3:
+            is_right = groups <= 1 and fits(coupling, dtype, (batch, states, length))
+            groups = 1
+        else:
+            number = coupling.shape[1] if coupling.ndim == 4 else 0
+            is_right = number > 0 and groups in (0, number) and channels % number == 0
+            is_right = is_right and fits(coupling, dtype, (batch, number, states, length))
+            groups = number
+        if not is_right:
+            return None
+    for tensor, kind, shape in ((D, wide, (channels,)), (delta_bias, wide, (channels,)), (z, dtype, rows)):
+        if tensor is not None and not fits(tensor, kind, shape):
+            return None
+    return place
 
 
 def _gradients_may_follow(*tensors: Tensor | None) -> bool:
@@ -82,10 +290,6 @@ def _gradients_may_follow(*tensors: Tensor | None) -> bool:
     if not torch.is_grad_enabled():
         return False
     return not is_plain_call() or any(tensor is not None and tensor.requires_grad for tensor in tensors)
-
-
-def _float(tensor: Tensor | None) -> Tensor | None:
-    return None if tensor is None else tensor.float()
 
 
 def _grouped(coupling: Tensor) -> Tensor:
@@ -135,7 +339,7 @@ def _check(u, delta, A, B, C, D, z, delta_bias) -> None:
             raise TypeError(f"{operation}: {name} is {describe(tensor)}; it has to be real")
 
 
-def _composed(u, delta, A, B, C, D, z, delta_bias, delta_softplus) -> tuple[Tensor, Tensor]:
+def _composed(u, delta, A, B, C, D, z, delta_bias, initial, restarts, delta_softplus) -> tuple[Tensor, Tensor]:
     """Computes all states at once: a recurrence with the logarithms ``s A`` as coefficients."""
     dtype = ACCUMULATORS[u.dtype]
     channels = u.shape[1]
@@ -157,7 +361,9 @@ def _composed(u, delta, A, B, C, D, z, delta_bias, delta_softplus) -> tuple[Tens
 
     logs = steps.unsqueeze(2) * A.unsqueeze(-1)
     inputs = (steps * x).unsqueeze(2) * coupled(B)
-    states, last = linrec(inputs, logs, log_coeffs=True, return_final=True)
+    if restarts is not None:
+        logs = logs.masked_fill(restarts[:, None, None, :].to(torch.bool), float("-inf"))
+    states, last = linrec(inputs, logs, initial=initial, log_coeffs=True, return_final=True)
     out = (states * coupled(C)).sum(dim=2)
     if out.is_complex():
         out = 2 * out.real
@@ -168,82 +374,127 @@ def _composed(u, delta, A, B, C, D, z, delta_bias, delta_softplus) -> tuple[Tens
     return out.to(u.dtype), last
 
 
-# The kernel of the GPU as an operator.
+# The fused scan as an operator.
 
 _library = torch.library.Library("linrec", "FRAGMENT")
-_INPUTS = "Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C, Tensor? D, Tensor? z, Tensor? delta_bias, bool softplus"
+_TENSORS = "Tensor u, Tensor delta, Tensor A, Tensor B, Tensor C, Tensor? D, Tensor? z, Tensor? delta_bias, Tensor? initial"
+_INPUTS = f"{_TENSORS}, Tensor? restarts, bool softplus"
 _library.define(
     f"selective_scan({_INPUTS}, bool keep) -> (Tensor out, Tensor last, Tensor checkpoints)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 _library.define(
     f"selective_scan_backward({_INPUTS}, Tensor d_out, Tensor? d_last, Tensor checkpoints)"
-    " -> (Tensor d_u, Tensor d_delta, Tensor d_A, Tensor d_B, Tensor d_C, Tensor d_D, Tensor d_z, Tensor d_delta_bias)",
+    " -> (Tensor d_u, Tensor d_delta, Tensor d_A, Tensor d_B, Tensor d_C, Tensor d_D, Tensor d_z, Tensor d_delta_bias,"
+    " Tensor d_initial)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 
 
-def _rows(*tensors: Tensor | None) -> list[Tensor | None]:
+def _contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
     return [None if tensor is None else tensor.contiguous() for tensor in tensors]
 
 
 def _results(u: Tensor, A: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Allocates the outputs, the last states, and the checkpoints, which are empty unless kept."""
     (batch, channels, length), states = u.shape, A.shape[1]
-    chunks = (length + CHECKPOINT_STEPS - 1) // CHECKPOINT_STEPS
-    floats = {"dtype": torch.float32}
+    steps = CHECKPOINT_STEPS[u.device.type]
+    chunks = (length + steps - 1) // steps
     return (
         u.new_empty(u.shape),
-        u.new_empty((batch, channels, states), **floats),
-        u.new_empty((batch, chunks, channels, states) if keep else 0, **floats),
+        A.new_empty((batch, channels, states)),
+        A.new_empty((batch, chunks, channels, states) if keep else 0),
     )
 
 
-def _gradients(u, delta, A, B, C, D, z, delta_bias) -> list[Tensor]:
+def _gradients(tensors) -> list[Tensor]:
     """Allocates the gradients, with an empty tensor for an absent argument."""
-    tensors = (u, delta, A, B, C, D, z, delta_bias)
+    u = tensors[0]
     return [u.new_empty(0) if tensor is None else tensor.new_empty(tensor.shape) for tensor in tensors]
 
 
-def _scan_cuda(u, delta, A, B, C, D, z, delta_bias, softplus, keep):
-    inputs = _rows(u, delta, A, B, C, D, z, delta_bias)
-    results = _results(u, A, keep)
-    if u.numel() == 0:
-        # Without a step the states are the initial ones, zeros.
-        return results[0], results[1].zero_(), results[2]
-    arrays = [*map(capsule, inputs), softplus, *map(capsule, (*results[:2], results[2] if keep else None))]
-    with on_device_of(u):
-        _native.selective_scan_forward(*arrays, stream=stream_of(u))
-    return results
+def _flags(restarts: Tensor | None) -> Tensor | None:
+    return None if restarts is None else restarts.to(torch.uint8).contiguous()
 
 
-def _scan_backward_cuda(u, delta, A, B, C, D, z, delta_bias, softplus, d_out, d_last, checkpoints):
-    optional = (D, z, delta_bias)
-    inputs = _rows(u, delta, A, B, C, *optional)
-    results = _gradients(u, delta, A, B, C, *optional)
-    if u.numel() == 0:
-        return tuple(result.zero_() for result in results)
-    given = [True] * 5 + [tensor is not None for tensor in optional]
-    wanted = [result if is_given else None for result, is_given in zip(results, given)]
-    from_above = _rows(d_out, d_last, checkpoints)
-    arrays = [*map(capsule, inputs), softplus, *map(capsule, [*from_above, *wanted])]
-    with on_device_of(u):
-        _native.selective_scan_backward(*arrays, stream=stream_of(u))
-    return tuple(results)
+def _scan_on(place: str):
+    """Returns the operator's function for a type of device."""
+
+    def scan(*arguments):
+        *tensors, restarts, softplus, keep = arguments
+        u, A, initial = tensors[0], tensors[2], tensors[8]
+        results = _results(u, A, keep)
+        if u.numel() == 0:
+            # Without a step the states are the initial ones.
+            last = results[1].zero_() if initial is None else results[1].copy_(initial)
+            return results[0], last, results[2]
+        written = (results[0], results[1], results[2] if keep else None)
+        if place == "cuda":
+            inputs, flags = _contiguous(*tensors), _flags(restarts)
+            with on_device_of(u):
+                _call(_native.selective_scan_forward, inputs, flags, softplus, written, stream=stream_of(u))
+            return results
+        inputs = _wide(tensors)
+        out = torch.empty(u.shape, dtype=inputs[0].dtype)
+        written = (out, *written[1:])
+        _call(_native.selective_scan_forward, inputs, _flags(restarts), softplus, written, threads=torch.get_num_threads())
+        return out.to(u.dtype), *results[1:]
+
+    return scan
 
 
-_library.impl("selective_scan", _scan_cuda, "CUDA")
-_library.impl("selective_scan_backward", _scan_backward_cuda, "CUDA")
+def _scan_backward_on(place: str):
+    """Returns the function of the operator for gradients, for a type of device."""
+
+    def scan_backward(*arguments):
+        *tensors, restarts, softplus, d_out, d_last, checkpoints = arguments
+        u = tensors[0]
+        if u.numel() == 0:
+            results = [result.zero_() for result in _gradients(tensors)]
+            if tensors[8] is not None and d_last is not None:
+                results[8].copy_(d_last)
+            return tuple(results)
+        if place == "cuda":
+            inputs, given = _contiguous(*tensors), _contiguous(d_out, d_last, checkpoints)
+            results, options = _gradients(tensors), {"stream": stream_of(u)}
+        else:
+            inputs, given = _wide(tensors), [*_wide([d_out]), d_last, checkpoints]
+            results, options = _gradients(inputs), {"threads": torch.get_num_threads()}
+        wanted = [None if tensor is None else result for tensor, result in zip(tensors, results)]
+        with on_device_of(u) if place == "cuda" else nullcontext():
+            _call(_native.selective_scan_backward, inputs, _flags(restarts), softplus, given, wanted, **options)
+        if place == "cpu":
+            results = [result if tensor is None else result.to(tensor.dtype) for tensor, result in zip(tensors, results)]
+        return tuple(results)
+
+    return scan_backward
+
+
+def _wide(tensors) -> list[Tensor | None]:
+    """Returns tensors in the type in which the CPU computes."""
+    return [None if tensor is None else tensor.to(ACCUMULATORS[tensor.dtype]) for tensor in tensors]
+
+
+def _call(function, inputs, restarts, softplus, *others, **options) -> None:
+    arrays = ([capsule(tensor) for tensor in tensors] for tensors in others)
+    function([capsule(tensor) for tensor in inputs], capsule(restarts), softplus, *arrays, **options)
+
+
+_SCANS = {place: _scan_on(place) for place in CHECKPOINT_STEPS}
+_SCANS_BACKWARD = {place: _scan_backward_on(place) for place in CHECKPOINT_STEPS}
+for _place in CHECKPOINT_STEPS:
+    _library.impl("selective_scan", _SCANS[_place], _place.upper())
+    _library.impl("selective_scan_backward", _SCANS_BACKWARD[_place], _place.upper())
 
 
 @torch.library.register_fake("linrec::selective_scan")
-def _(u, delta, A, B, C, D, z, delta_bias, softplus, keep):
-    return _results(u, A, keep)
+def _(*arguments):
+    return _results(arguments[0], arguments[2], arguments[-1])
 
 
 @torch.library.register_fake("linrec::selective_scan_backward")
-def _(u, delta, A, B, C, D, z, delta_bias, softplus, d_out, d_last, checkpoints):
-    return tuple(_gradients(u, delta, A, B, C, D, z, delta_bias))
+def _(*arguments):
+    return tuple(_gradients(arguments[:9]))
 
 
 def _save(ctx, inputs, output) -> None:
@@ -254,14 +505,27 @@ def _save(ctx, inputs, output) -> None:
 
 
 def _gradient(ctx, d_out, d_last, _d_checkpoints):
-    *tensors, checkpoints = ctx.saved_tensors
+    *tensors, restarts, checkpoints = ctx.saved_tensors
     u = tensors[0]
     d_out = torch.zeros_like(u) if d_out is None else d_out
-    gradients = scan_backward(*tensors, ctx.softplus, d_out, d_last, checkpoints)
-    return *(None if tensor is None else gradient for tensor, gradient in zip(tensors, gradients)), None, None
+    if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        gradients = _differentiable_gradients(tensors, restarts, ctx.softplus, d_out, d_last)
+    else:
+        gradients = scan_backward(*tensors, restarts, ctx.softplus, d_out, d_last, checkpoints)
+    return *(None if tensor is None else gradient for tensor, gradient in zip(tensors, gradients)), None, None, None
+
+
+def _differentiable_gradients(tensors, restarts, softplus, d_out, d_last) -> list[Tensor | None]:
+    """Returns the gradients of the composition, which have gradients themselves."""
+    out, last = _composed(*tensors, restarts, softplus)
+    results = [(out, d_out)] if d_last is None else [(out, d_out), (last, d_last)]
+    wanted = [tensor for tensor in tensors if tensor is not None and tensor.requires_grad]
+    of, given = zip(*results)
+    found = iter(torch.autograd.grad(of, wanted, given, create_graph=True, allow_unused=True))
+    return [next(found) if tensor is not None and tensor.requires_grad else None for tensor in tensors]
 
 
 torch.library.register_autograd("linrec::selective_scan", _gradient, setup_context=_save)
 
-scan = past_the_dispatcher(torch.ops.linrec.selective_scan.default, {"cuda": _scan_cuda}, _save, _gradient)
-scan_backward = past_the_dispatcher(torch.ops.linrec.selective_scan_backward.default, {"cuda": _scan_backward_cuda})
+scan = past_the_dispatcher(torch.ops.linrec.selective_scan.default, _SCANS, _save, _gradient)
+scan_backward = past_the_dispatcher(torch.ops.linrec.selective_scan_backward.default, _SCANS_BACKWARD)

@@ -26,19 +26,21 @@ def capsule(tensor: Tensor | None) -> object | None:
     """
     if tensor is None:
         return None
-    if tensor.numel() > 0:
-        reach = tensor.numel() if tensor.is_contiguous() else 1 + _distance_of_the_last(tensor)
-        needed = (tensor.storage_offset() + reach) * tensor.itemsize
-        if tensor.untyped_storage().nbytes() < needed:
-            raise ValueError(
-                f"linrec: a tensor, {describe(tensor)}, reaches to byte {needed} of its storage, which has "
-                f"{tensor.untyped_storage().nbytes()} bytes: its memory was given back"
-            )
+    if tensor.untyped_storage().nbytes() < tensor.nbytes or tensor.storage_offset() > 0 or not tensor.is_contiguous():
+        _check_storage(tensor)
     return to_dlpack(tensor)
 
 
-def _distance_of_the_last(tensor: Tensor) -> int:
-    return sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+def _check_storage(tensor: Tensor) -> None:
+    if tensor.numel() == 0:
+        return
+    distance = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    needed = (tensor.storage_offset() + distance + 1) * tensor.itemsize
+    if tensor.untyped_storage().nbytes() < needed:
+        raise ValueError(
+            f"linrec: a tensor, {describe(tensor)}, reaches to byte {needed} of its storage, which has "
+            f"{tensor.untyped_storage().nbytes()} bytes: its memory was given back"
+        )
 
 
 def describe(tensor: Tensor) -> str:

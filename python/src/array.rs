@@ -1,6 +1,7 @@
 //! Arrays that belong to the caller: the places of their elements, and views of them.
 #![allow(unsafe_code)]
 
+use std::fmt;
 use std::ops::Range;
 
 use linrec::kernels::ElementType;
@@ -8,8 +9,46 @@ use ndarray::{ArrayViewD, ArrayViewMutD, Axis, IxDyn, ShapeBuilder};
 use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
 
-/// The type of elements.
-pub type Dtype = ElementType;
+/// The type of elements: numbers that the library computes with, or flags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dtype {
+    Number(ElementType),
+    /// A byte that is 0 or not: `bool` or `uint8`.
+    Flag,
+}
+
+impl Dtype {
+    pub const F32: Dtype = Dtype::Number(ElementType::F32);
+    pub const F64: Dtype = Dtype::Number(ElementType::F64);
+    pub const F16: Dtype = Dtype::Number(ElementType::F16);
+    pub const BF16: Dtype = Dtype::Number(ElementType::Bf16);
+    pub const COMPLEX64: Dtype = Dtype::Number(ElementType::Complex64);
+    pub const COMPLEX128: Dtype = Dtype::Number(ElementType::Complex128);
+
+    pub fn bytes(self) -> usize {
+        match self {
+            Dtype::Number(element) => element.bytes(),
+            Dtype::Flag => 1,
+        }
+    }
+
+    /// Returns the type in which elements are computed.
+    pub fn accumulator(self) -> Dtype {
+        match self {
+            Dtype::Number(element) => Dtype::Number(element.accumulator()),
+            Dtype::Flag => self,
+        }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Dtype::Number(element) => element.fmt(f),
+            Dtype::Flag => f.write_str("u8"),
+        }
+    }
+}
 
 /// The memory that elements are in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +101,8 @@ impl Array {
             return Err(array.refused("reaches beyond the last address"));
         }
         let alignment = match array.dtype {
-            Dtype::Complex64 => 4,
-            Dtype::Complex128 => 8,
+            Dtype::COMPLEX64 => 4,
+            Dtype::COMPLEX128 => 8,
             real => real.bytes(),
         };
         if !array.is_empty() && !(array.data as usize).is_multiple_of(alignment) {

@@ -18,9 +18,11 @@ const CPU: i32 = 1;
 const CUDA: i32 = 2;
 const CUDA_HOST: i32 = 3;
 const CUDA_MANAGED: i32 = 13;
+const UNSIGNED: u8 = 1;
 const FLOAT: u8 = 2;
 const BFLOAT: u8 = 4;
 const COMPLEX: u8 = 5;
+const BOOL: u8 = 6;
 /// The flag of an array that must not be written.
 const READ_ONLY: u64 = 1;
 /// More axes than any library has.
@@ -107,9 +109,10 @@ fn describe(name: &'static str, tensor: &DlTensor, read_only: bool) -> PyResult<
         (FLOAT, 32, 1) => Dtype::F32,
         (FLOAT, 64, 1) => Dtype::F64,
         (FLOAT, 16, 1) => Dtype::F16,
-        (BFLOAT, 16, 1) => Dtype::Bf16,
-        (COMPLEX, 64, 1) => Dtype::Complex64,
-        (COMPLEX, 128, 1) => Dtype::Complex128,
+        (BFLOAT, 16, 1) => Dtype::BF16,
+        (COMPLEX, 64, 1) => Dtype::COMPLEX64,
+        (COMPLEX, 128, 1) => Dtype::COMPLEX128,
+        (UNSIGNED, 8, 1) | (BOOL, 8, 1) => Dtype::Flag,
         (code, bits, lanes) => {
             let what =
                 format!("has elements of {bits} bits, {lanes} lanes, of DLPack's kind {code}");

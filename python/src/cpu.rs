@@ -20,8 +20,8 @@ pub fn compute<K: Kind<I, O>, const I: usize, const O: usize>(pass: Pass<K, I, O
     match pass.inputs[0].dtype {
         Dtype::F32 => compute_in::<f32, K, I, O>(pass),
         Dtype::F64 => compute_in::<f64, K, I, O>(pass),
-        Dtype::Complex64 => compute_in::<Complex<f32>, K, I, O>(pass),
-        Dtype::Complex128 => compute_in::<Complex<f64>, K, I, O>(pass),
+        Dtype::COMPLEX64 => compute_in::<Complex<f32>, K, I, O>(pass),
+        Dtype::COMPLEX128 => compute_in::<Complex<f64>, K, I, O>(pass),
         dtype => Err(PyNotImplementedError::new_err(format!(
             "the CPU does not compute with elements of {dtype}; convert them to f32"
         ))),

@@ -7,7 +7,9 @@ use std::env;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytemuck::Pod;
 use linrec::device::{Buffer, Choice, Device, Job, Recurrence, Shape, Storage, Stream, dispatch};
+use linrec::kernels::ElementType;
 use pyo3::PyResult;
 
 use crate::array::{Array, Dtype};
@@ -23,7 +25,10 @@ pub fn compute<K: Kind<I, O>, const I: usize, const O: usize>(
     ordinal: usize,
     pass: &Pass<K, I, O>,
 ) -> PyResult<()> {
-    dispatch(pass.inputs[0].dtype, PassJob { ordinal, pass })
+    match pass.inputs[0].dtype {
+        Dtype::Number(element) => dispatch(element, PassJob { ordinal, pass }),
+        Dtype::Flag => Err(pass.inputs[0].refused("has no numbers")),
+    }
 }
 
 struct PassJob<'a, K, const I: usize, const O: usize> {
@@ -76,7 +81,7 @@ impl Lent {
     // ANCHOR_END: lent
 
     /// An array of the caller, whose rows follow one another.
-    pub fn buffer<S: Storage>(&self, array: &Array) -> PyResult<Buffer<S>> {
+    pub fn buffer<T: Pod>(&self, array: &Array) -> PyResult<Buffer<T>> {
         let address = array.address()?;
         // SAFETY: (1) the array's owner keeps its elements until the call returns, and then until
         // the stream's work so far is done: memory used on a stream is freed in its order; (2) and
@@ -85,7 +90,7 @@ impl Lent {
     }
 
     /// An array of the caller, if there is one.
-    pub fn optional<S: Storage>(&self, array: &Option<Array>) -> PyResult<Option<Buffer<S>>> {
+    pub fn optional<T: Pod>(&self, array: &Option<Array>) -> PyResult<Option<Buffer<T>>> {
         array.as_ref().map(|array| self.buffer(array)).transpose()
     }
 
@@ -139,10 +144,10 @@ fn recurrence<S: Storage>(device: &Device) -> PyResult<Recurrence<S>> {
 /// Returns a clone of the value for a device and a type of elements, which is made once.
 pub fn cached<V: Any + Clone + Send + Sync>(
     device: &Device,
-    element: Dtype,
+    element: ElementType,
     make: impl FnOnce() -> PyResult<V>,
 ) -> PyResult<V> {
-    type Key = (String, Dtype, std::any::TypeId);
+    type Key = (String, ElementType, std::any::TypeId);
     type Cache = HashMap<Key, Arc<dyn Any + Send + Sync>>;
     static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
 

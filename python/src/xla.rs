@@ -236,8 +236,8 @@ unsafe fn array(name: &'static str, buffer: &Buffer) -> PyResult<Array> {
     let dtype = match buffer.dtype {
         11 => Dtype::F32,
         12 => Dtype::F64,
-        15 => Dtype::Complex64,
-        18 => Dtype::Complex128,
+        15 => Dtype::COMPLEX64,
+        18 => Dtype::COMPLEX128,
         other => {
             let message = format!("{name} has elements of XLA's type {other}");
             return Err(PyValueError::new_err(message));

@@ -80,14 +80,14 @@ def test_the_fused_selective_scan_without_data():
         u = torch.empty(2, 6, 17, dtype=torch.bfloat16, **on)
         A, D = torch.empty(6, 4, **on), torch.empty(6, **on)
         B, C = torch.empty(2, 3, 4, 17, dtype=torch.bfloat16, **on), torch.empty(6, 4, **on)
-        out, last = selective_scan(u, u, A, B, C, D, None, None, True, True)
+        out, last = selective_scan(u, u, A, B, C, D, None, None, None, None, True, True)
         assert (out.shape, out.dtype, out.device.type) == (u.shape, u.dtype, "cuda")
         assert (last.shape, last.dtype) == ((2, 6, 4), torch.float32)
-        _, _, checkpoints = scan(u, u, A, B, C, D, None, None, True, True)
+        _, _, checkpoints = scan(u, u, A, B, C, D, None, None, None, None, True, True)
         assert checkpoints.shape == (2, 3, 6, 4)
-        _, _, nothing = scan(u, u, A, B, C, D, None, None, True, False)
+        _, _, nothing = scan(u, u, A, B, C, D, None, None, None, None, True, False)
         assert nothing.shape == (0,)
-        gradients = scan_backward(u, u, A, B, C, D, None, None, True, out, last, checkpoints)
+        gradients = scan_backward(u, u, A, B, C, D, None, None, None, None, True, out, last, checkpoints)
         for tensor, gradient in zip((u, u, A, B, C, D), gradients):
             assert gradient.shape == tensor.shape and gradient.dtype == tensor.dtype
         assert all(gradient.numel() == 0 for gradient in gradients[6:])

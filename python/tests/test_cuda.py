@@ -9,7 +9,7 @@ import os
 
 import pytest
 import torch
-from linrec import linrec, selective_scan
+from linrec import linrec, selective_scan, selective_state_update
 from linrec._tensors import ACCUMULATORS
 from loops import WIDE, bound, loop
 from torch.autograd import gradcheck, gradgradcheck
@@ -333,3 +333,53 @@ def test_empty_batches_and_sequences(seq_len):
     out, last = selective_scan(u, u, A, B, B, return_last_state=True)
     assert out.shape == u.shape and last.shape == (0, 4, 2)
     out.sum().backward()
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-4), (torch.bfloat16, 0.05), (torch.float16, 0.01)])
+@pytest.mark.parametrize("packed", [None, "seq_idx", "cu_seqlens"])
+def test_the_fused_selective_scan_with_states_and_packed_sequences(dtype, tolerance, packed):
+    length, ends = 1001, torch.tensor([0, 0, 3, 700, 700, 1001])
+    given = scan_arguments(("grouped", "grouped"), length, dtype)
+    if packed == "cu_seqlens":
+        given = {name: tensor[:1].detach().requires_grad_() if tensor.ndim > 2 else tensor for name, tensor in given.items()}
+    rows = len(ends) - 1 if packed == "cu_seqlens" else 2
+    given["initial_state"] = torch.randn(rows, 48, 16, requires_grad=True)
+    numbers = torch.repeat_interleave(torch.arange(5), ends.diff()).expand(2, length)
+    options = {"seq_idx": {"seq_idx": numbers}, "cu_seqlens": {"cu_seqlens": ends}}.get(packed, {})
+    fused = dict(zip(given, on_gpu(*given.values())))
+    exact = {name: tensor.detach().double().requires_grad_() for name, tensor in given.items()}
+    results = []
+    for tensors in (fused, exact):
+        out, last = selective_scan(**tensors, **options, delta_softplus=True, return_last_state=True)
+        total = out.double().pow(2).sum() + last.double().pow(2).sum()
+        results.append([out, last, *torch.autograd.grad(total, list(tensors.values()))])
+    for name, one, other in zip(["out", "last", *given], *results):
+        error = (one.cpu().double() - other).abs().max() / other.abs().max().clamp(min=1e-3)
+        assert error <= tolerance, (name, error)
+
+
+def test_chunks_of_the_fused_selective_scan_continue_each_other():
+    """Compares 60 steps one by one, by both functions, with the whole: the order of all sums is one."""
+    given = {name: tensor.detach().cuda() for name, tensor in scan_arguments(("grouped", "grouped"), 60, torch.bfloat16).items()}
+    whole, last = selective_scan(**given, delta_softplus=True, return_last_state=True)
+    state, updated = None, torch.zeros(2, 48, 16, **ON)
+    for t in range(60):
+        some = {name: tensor[..., t : t + 1] if tensor.ndim > 2 else tensor for name, tensor in given.items()}
+        out, state = selective_scan(**some, delta_softplus=True, return_last_state=True, initial_state=state)
+        assert torch.equal(out, whole[..., t : t + 1])
+        step = [some[name][..., 0] for name in ("u", "delta", "B", "C", "z")]
+        arguments = (*step[:2], some["A"], *step[2:4], some["D"], step[4], some["delta_bias"])
+        assert torch.equal(selective_state_update(updated, *arguments, True), whole[..., t])
+    assert torch.equal(state, last) and torch.equal(updated, last)
+
+
+def test_gradients_of_gradients_of_the_fused_selective_scan():
+    given = {name: tensor.detach()[..., :6] if tensor.ndim > 2 else tensor.detach() for name, tensor in scan_arguments(("varying", "constant"), 6, torch.float32).items()}
+    results = []
+    for tensors in ({name: tensor.cuda() for name, tensor in given.items()}, {name: tensor.double() for name, tensor in given.items()}):
+        leaves = [tensor.requires_grad_() for tensor in tensors.values()]
+        out, last = selective_scan(**tensors, delta_softplus=True, return_last_state=True)
+        first = torch.autograd.grad(out.pow(2).sum() + last.pow(2).sum(), leaves, create_graph=True)
+        results.append(torch.autograd.grad(sum(gradient.pow(2).sum() for gradient in first), leaves))
+    for one, other in zip(*results):
+        torch.testing.assert_close(one.cpu().double(), other, rtol=1e-3, atol=1e-3 * float(other.abs().max()))
