@@ -10,7 +10,8 @@
 
 use std::sync::OnceLock;
 
-use super::{ElementType, KernelChoice, Pass};
+use super::families::KernelChoice;
+use super::{ElementType, Pass};
 use crate::Error;
 
 /// The measurements, as `tour tune` wrote them.

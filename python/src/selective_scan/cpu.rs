@@ -9,7 +9,7 @@ use linrec::kernels::ElementType;
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use pyo3::PyResult;
 
-use super::{Arrays, Derivatives, Inputs, Resources, Results, unsupported};
+use super::arrays::{Arrays, Derivatives, Inputs, Resources, Results, unsupported};
 use crate::array::Array;
 use crate::{failure, pool};
 

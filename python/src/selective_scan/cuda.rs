@@ -7,7 +7,7 @@ use linrec::device::{
 use linrec::kernels::ElementType;
 use pyo3::PyResult;
 
-use super::{Arrays, Derivatives, Inputs, Resources, Results, unsupported};
+use super::arrays::{Arrays, Derivatives, Inputs, Resources, Results, unsupported};
 use crate::array::Array;
 use crate::cuda::{Lent, cached};
 use crate::failure;
