@@ -2,8 +2,8 @@
 //!
 //! An [`Array`] is a description that somebody else gave: it may be wrong. [`Array::new`] refuses
 //! what no memory can be, and [`check_results`] results that overlap. Views are then made of it for
-//! the duration of a call, with any strides, also negative ones. `python/tests/test_native.py` tries
-//! wrong descriptions.
+//! the duration of a call, with any strides, also negative ones. `python/tests/test_native.py`
+//! tries wrong descriptions.
 #![allow(unsafe_code)]
 
 use std::fmt;
