@@ -80,7 +80,7 @@ def test_the_fused_selective_scan_without_data():
         u = torch.empty(2, 6, 17, dtype=torch.bfloat16, **on)
         A, D = torch.empty(6, 4, **on), torch.empty(6, **on)
         B, C = torch.empty(2, 3, 4, 17, dtype=torch.bfloat16, **on), torch.empty(6, 4, **on)
-        out, last = selective_scan(u, u, A, B, C, D, None, None, None, None, True, True)
+        out, last = selective_scan(u, u, A, B, C, D, None, None, True, True)
         assert (out.shape, out.dtype, out.device.type) == (u.shape, u.dtype, "cuda")
         assert (last.shape, last.dtype) == ((2, 6, 4), torch.float32)
         _, _, checkpoints = scan(u, u, A, B, C, D, None, None, None, None, True, True)

@@ -96,10 +96,24 @@ def test_arrays_that_do_not_fit():
     odd = bytes_[4 - bytes_.ctypes.data % 8 :][:32] if bytes_.ctypes.data % 8 < 4 else bytes_[1:33]
     with pytest.raises(ValueError, match="does not begin at a multiple of its elements' size"):
         forward(odd.view(np.float64), c, None, y)
-    with pytest.raises(NotImplementedError, match="for arrays on a GPU"):
-        u, a = arrays((1, 1, 4), (1, 1), dtype=np.float32)
-        given = capsules(u, u, a, a, a, None, None, None)
-        _native.selective_scan_forward(*given, False, *capsules(np.empty_like(u), None, None), stream=0)
+    scan = lambda u, a, out, c=True, restarts=None: _native.selective_scan_forward(
+        capsules(u, u, a, a, a if c else None, None, None, None, None), restarts, False, capsules(out, None, None)
+    )
+    u, a = arrays((1, 1, 4), (1, 1))
+    with pytest.raises(NotImplementedError, match="no selective scan has elements of complex128 here"):
+        scan(u.astype(complex), a.astype(complex), u.astype(complex))
+    with pytest.raises(ValueError, match=r"u \[1, 4\] of f64 does not have 3 axes"):
+        scan(u[0], a, u.copy())
+    with pytest.raises(ValueError, match="out .* overlaps u"):
+        scan(u, a, u)
+    with pytest.raises(ValueError, match=r"shape mismatch in selective_scan: expected \[1, 1, 4\], out \[1, 1, 3\]"):
+        scan(u, a, u[..., :3].copy())
+    with pytest.raises(TypeError, match="C is missing"):
+        scan(u, a, u.copy(), c=False)
+    with pytest.raises(TypeError, match="u is of f64, and A of f32; it has to be of f64"):
+        scan(u, a.astype(np.float32), u.copy())
+    with pytest.raises(TypeError, match="restarts are of f64"):
+        scan(u, a, u.copy(), restarts=u[0].__dlpack__())
 
 
 def described(array, **changes):
