@@ -235,21 +235,24 @@ def _save(ctx, inputs, output) -> None:
     outputs = output if isinstance(output, Tensor) else output[0]
     # Only the gradients of coefficients need the outputs. Numbers of 16 bits save them for the
     # gradients of initial states, too, which are of the accumulator's type.
-    states = ctx.needs_input_grad[2] and outputs.dtype != ACCUMULATORS[outputs.dtype]
-    ctx.of_coeffs = ctx.needs_input_grad[1] or states
-    ctx.save_for_backward(coeffs, outputs if ctx.of_coeffs else None, initial)
+    of_states = ctx.needs_input_grad[2] and outputs.dtype != ACCUMULATORS[outputs.dtype]
+    ctx.save_for_backward(coeffs, outputs if ctx.needs_input_grad[1] or of_states else None, initial)
     ctx.reverse, ctx.log_coeffs = reverse, log_coeffs
 
 
 # ANCHOR: gradient
 def _scan_gradient(ctx, d_outputs):
-    coeffs, outputs, initial = ctx.saved_tensors
-    if not ctx.of_coeffs:
-        deltas, d_initial = _deltas(scan, d_outputs, coeffs, initial, ctx.reverse, ctx.log_coeffs)
-        return deltas, None, d_initial, None, None
-    gradients = scan_backward(d_outputs, coeffs, outputs, initial, ctx.reverse, ctx.log_coeffs)
+    return *_gradients(d_outputs, *ctx.saved_tensors, ctx.reverse, ctx.log_coeffs), None, None
+
+
+def _gradients(d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
+    """Returns the gradients of inputs, coefficients and initial states, ``None`` if they are not wanted."""
+    if outputs is None:
+        deltas, d_initial = _deltas(scan, d_outputs, coeffs, initial, reverse, log_coeffs)
+        return deltas, None, d_initial
+    gradients = scan_backward(d_outputs, coeffs, outputs, initial, reverse, log_coeffs)
     d_inputs, d_coeffs, d_initial = gradients
-    return d_inputs, d_coeffs, None if initial is None else d_initial, None, None
+    return d_inputs, d_coeffs, None if initial is None else d_initial
 # ANCHOR_END: gradient
 
 
@@ -288,16 +291,9 @@ def _scan_with_final_gradient(ctx, d_outputs, d_final):
     else:
         others, last = d_outputs[..., :-1], d_outputs[..., -1:] + d_final.unsqueeze(-1)
         d_outputs = torch.cat([others, last], dim=-1)
-    coeffs = _of(wide, coeffs)
-    if ctx.of_coeffs:
-        outputs = _of(wide, outputs)
-        gradients = scan_backward(d_outputs, coeffs, outputs, initial, ctx.reverse, ctx.log_coeffs)
-        d_inputs, d_coeffs, d_initial = gradients
-        d_coeffs = _of(dtype, d_coeffs)
-    else:
-        d_inputs, d_initial = _deltas(scan, d_outputs, coeffs, initial, ctx.reverse, ctx.log_coeffs)
-        d_coeffs = None
-    return _of(dtype, d_inputs), d_coeffs, None if initial is None else d_initial, None, None
+    coeffs, outputs = _of(wide, coeffs), None if outputs is None else _of(wide, outputs)
+    d_inputs, d_coeffs, d_initial = _gradients(d_outputs, coeffs, outputs, initial, ctx.reverse, ctx.log_coeffs)
+    return _of(dtype, d_inputs), None if d_coeffs is None else _of(dtype, d_coeffs), d_initial, None, None
 
 
 def _save_backward(ctx, inputs, output) -> None:

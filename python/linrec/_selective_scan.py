@@ -7,8 +7,6 @@ derivatives of higher order it is composed of :func:`linrec.linrec`.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -198,11 +196,17 @@ def _check_ends(cu_seqlens: Tensor, u: Tensor) -> None:
             f"selective_scan: u is {describe(u)}, and cu_seqlens is {describe(cu_seqlens)}; packed sequences are one row, and "
             "cu_seqlens has a 0 and the end of each sequence"
         )
-    # On a GPU a look at the numbers would wait for it.
+    # On a GPU a look at the numbers waits for it.
     if not cu_seqlens.is_cuda and not torch.compiler.is_compiling():
-        ends = cu_seqlens.tolist()
-        if ends[0] != 0 or ends[-1] != u.shape[2] or any(one > other for one, other in zip(ends, ends[1:])):
-            raise ValueError(f"selective_scan: cu_seqlens is {ends}; it has to rise from 0 to the length of u, {u.shape[2]}")
+        _ends(cu_seqlens, u)
+
+
+def _ends(cu_seqlens: Tensor, u: Tensor) -> list[int]:
+    """Returns the numbers. An exception unless they are the ends of sequences that fill the row."""
+    ends = cu_seqlens.tolist()
+    if ends[0] != 0 or ends[-1] != u.shape[2] or any(one > other for one, other in zip(ends, ends[1:])):
+        raise ValueError(f"selective_scan: cu_seqlens is {ends}; it has to rise from 0 to the length of u, {u.shape[2]}")
+    return ends
 
 
 def _unpacked(cu_seqlens, u, delta, A, B, C, D, z, delta_bias, softplus, initial) -> tuple[Tensor, Tensor]:
@@ -211,14 +215,15 @@ def _unpacked(cu_seqlens, u, delta, A, B, C, D, z, delta_bias, softplus, initial
     A step of size zero keeps the states, so the last states of a row are those of its sequence.
     """
     dtype, length = u.dtype, u.shape[2]
-    ends = cu_seqlens.to(u.device, torch.int64).clamp(0, length)
-    number = len(ends) - 1
+    # The size of the rows is needed here, so the numbers are looked at on a GPU as well: indices
+    # outside of an array would lose it.
+    numbers = _ends(cu_seqlens, u)
+    number, longest = len(numbers) - 1, max((end - begin for begin, end in zip(numbers, numbers[1:])), default=0)
     if initial is not None:
         _check_initial(initial, (number, *A.shape), u, A)
-    longest = int((ends[1:] - ends[:-1]).max()) if number > 0 else 0
-    steps = torch.arange(length, device=u.device)
+    ends, steps = cu_seqlens.to(u.device, torch.int64), torch.arange(length, device=u.device)
     sequence = torch.searchsorted(ends, steps, right=True) - 1
-    places = (sequence.clamp(0, max(number - 1, 0)), (steps - ends[sequence]).clamp(0, max(longest - 1, 0)))
+    places = (sequence, steps - ends[sequence])
     if not softplus and delta_bias is not None:
         # The sum with the bias has to be exactly zero.
         delta, delta_bias = delta.to(ACCUMULATORS[dtype]) + delta_bias.to(ACCUMULATORS[dtype]).unsqueeze(-1), None
@@ -289,7 +294,7 @@ def _gradients_may_follow(*tensors: Tensor | None) -> bool:
     """True if a backward pass may need the states; compilers and transforms do not say."""
     if not torch.is_grad_enabled():
         return False
-    return not is_plain_call() or any(tensor is not None and tensor.requires_grad for tensor in tensors)
+    return not is_plain_call() or any(map(_requires_grad, tensors))
 
 
 def _grouped(coupling: Tensor) -> Tensor:
@@ -391,8 +396,11 @@ _library.define(
 )
 
 
-def _contiguous(*tensors: Tensor | None) -> list[Tensor | None]:
-    return [None if tensor is None else tensor.contiguous() for tensor in tensors]
+def _prepared(place: str, tensors) -> list[Tensor | None]:
+    """Returns tensors as the device takes them: a GPU row after row, the CPU in the type of the computation."""
+    if place == "cuda":
+        return [None if tensor is None else tensor.contiguous() for tensor in tensors]
+    return [None if tensor is None else tensor.to(ACCUMULATORS[tensor.dtype]) for tensor in tensors]
 
 
 def _results(u: Tensor, A: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -413,32 +421,21 @@ def _gradients(tensors) -> list[Tensor]:
     return [u.new_empty(0) if tensor is None else tensor.new_empty(tensor.shape) for tensor in tensors]
 
 
-def _flags(restarts: Tensor | None) -> Tensor | None:
-    return None if restarts is None else restarts.to(torch.uint8).contiguous()
-
-
 def _scan_on(place: str):
     """Returns the operator's function for a type of device."""
 
     def scan(*arguments):
         *tensors, restarts, softplus, keep = arguments
-        u, A, initial = tensors[0], tensors[2], tensors[8]
-        results = _results(u, A, keep)
-        if u.numel() == 0:
+        u, initial = tensors[0], tensors[8]
+        inputs = _prepared(place, tensors)
+        out, last, checkpoints = _results(inputs[0], inputs[2], keep)
+        if u.numel() > 0:
+            written = (out, last, checkpoints if keep else None)
+            _call(place, _native.selective_scan_forward, inputs, restarts, softplus, written)
+        else:
             # Without a step the states are the initial ones.
-            last = results[1].zero_() if initial is None else results[1].copy_(initial)
-            return results[0], last, results[2]
-        written = (results[0], results[1], results[2] if keep else None)
-        if place == "cuda":
-            inputs, flags = _contiguous(*tensors), _flags(restarts)
-            with on_device_of(u):
-                _call(_native.selective_scan_forward, inputs, flags, softplus, written, stream=stream_of(u))
-            return results
-        inputs = _wide(tensors)
-        out = torch.empty(u.shape, dtype=inputs[0].dtype)
-        written = (out, *written[1:])
-        _call(_native.selective_scan_forward, inputs, _flags(restarts), softplus, written, threads=torch.get_num_threads())
-        return out.to(u.dtype), *results[1:]
+            last = last.zero_() if initial is None else last.copy_(initial)
+        return out.to(u.dtype), last, checkpoints
 
     return scan
 
@@ -454,30 +451,23 @@ def _scan_backward_on(place: str):
             if tensors[8] is not None and d_last is not None:
                 results[8].copy_(d_last)
             return tuple(results)
-        if place == "cuda":
-            inputs, given = _contiguous(*tensors), _contiguous(d_out, d_last, checkpoints)
-            results, options = _gradients(tensors), {"stream": stream_of(u)}
-        else:
-            inputs, given = _wide(tensors), [*_wide([d_out]), d_last, checkpoints]
-            results, options = _gradients(inputs), {"threads": torch.get_num_threads()}
+        inputs, given = _prepared(place, tensors), _prepared(place, (d_out, d_last, checkpoints))
+        results = _gradients(inputs)
         wanted = [None if tensor is None else result for tensor, result in zip(tensors, results)]
-        with on_device_of(u) if place == "cuda" else nullcontext():
-            _call(_native.selective_scan_backward, inputs, _flags(restarts), softplus, given, wanted, **options)
-        if place == "cpu":
-            results = [result if tensor is None else result.to(tensor.dtype) for tensor, result in zip(tensors, results)]
-        return tuple(results)
+        _call(place, _native.selective_scan_backward, inputs, restarts, softplus, given, wanted)
+        return tuple(result if tensor is None else result.to(tensor.dtype) for tensor, result in zip(tensors, results))
 
     return scan_backward
 
 
-def _wide(tensors) -> list[Tensor | None]:
-    """Returns tensors in the type in which the CPU computes."""
-    return [None if tensor is None else tensor.to(ACCUMULATORS[tensor.dtype]) for tensor in tensors]
-
-
-def _call(function, inputs, restarts, softplus, *others, **options) -> None:
-    arrays = ([capsule(tensor) for tensor in tensors] for tensors in others)
-    function([capsule(tensor) for tensor in inputs], capsule(restarts), softplus, *arrays, **options)
+def _call(place: str, function, inputs, restarts, softplus, *others) -> None:
+    flags = None if restarts is None else restarts.to(torch.uint8).contiguous()
+    first, *arrays = ([capsule(tensor) for tensor in tensors] for tensors in (inputs, *others))
+    if place == "cpu":
+        function(first, capsule(flags), softplus, *arrays, threads=torch.get_num_threads())
+        return
+    with on_device_of(inputs[0]):
+        function(first, capsule(flags), softplus, *arrays, stream=stream_of(inputs[0]))
 
 
 _SCANS = {place: _scan_on(place) for place in CHECKPOINT_STEPS}

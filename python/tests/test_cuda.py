@@ -373,6 +373,14 @@ def test_chunks_of_the_fused_selective_scan_continue_each_other():
     assert torch.equal(state, last) and torch.equal(updated, last)
 
 
+@pytest.mark.parametrize("ends", [[0], [0, 0], [1, 9], [0, 20], [0, 7, 3, 9]])
+def test_wrong_ends_of_packed_sequences_lose_no_gpu(ends):
+    given = {name: tensor.detach()[:1] if tensor.ndim > 2 else tensor.detach() for name, tensor in scan_arguments(("grouped", "grouped"), 9, torch.float32).items()}
+    with pytest.raises(ValueError, match="it has to rise from 0 to the length of u, 9"):
+        selective_scan(**dict(zip(given, on_gpu(*given.values()))), cu_seqlens=torch.tensor(ends, **ON), return_last_state=True)
+    torch.cuda.synchronize()
+
+
 def test_gradients_of_gradients_of_the_fused_selective_scan():
     given = {name: tensor.detach()[..., :6] if tensor.ndim > 2 else tensor.detach() for name, tensor in scan_arguments(("varying", "constant"), 6, torch.float32).items()}
     results = []
