@@ -11,8 +11,8 @@ use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use super::arrays::{
     Coupling, CouplingViewMut, ScanDerivatives, ScanSizes, ScanViews, ScanViewsMut,
 };
-use super::forward::write_states;
-use super::functions::{ScanReal, exp, sigmoid};
+use super::forward::step;
+use super::functions::{ScanReal, sigmoid};
 use super::tile::{Block, LANES, TILE, Tile, Vector, load, map, split, store};
 use crate::cpu::Cpu;
 use crate::cpu::lanes::{LaneJob, Lanes};
@@ -214,7 +214,8 @@ impl<T: ScanReal> LaneJob<T> for Task<'_, '_, '_, T> {
             for walk in &walks {
                 let channels = lane..lane + walk.block.channels.len();
                 lane = channels.end;
-                write_states(&walk.carry, d_initial.slice_mut(s![channels, ..]));
+                let mut to = d_initial.slice_mut(s![channels, ..]);
+                store(&walk.carry, &mut to, 0..states);
             }
         }
         let blocks = walks.into_iter().map(|walk| walk.sums).collect();
@@ -224,16 +225,13 @@ impl<T: ScanReal> LaneJob<T> for Task<'_, '_, '_, T> {
 
 impl<'a, 'g, T: ScanReal> Task<'_, 'a, 'g, T> {
     fn walk(&self, block: Block) -> Walk<'a, 'g, T> {
-        let zeros = vec![[T::zero(); LANES]; self.inputs.a.ncols()];
-        let carry = match self.given.d_last {
-            Some(d_last) => block.vectors(d_last.slice(s![block.batch, .., ..])),
-            None => zeros.clone(),
-        };
+        let states = self.inputs.a.ncols();
+        let zeros = vec![[T::zero(); LANES]; states];
         Walk {
             tile: Tile::new(self.inputs, &block),
             d_out_rows: block.rows(self.given.d_out),
+            carry: block.states(self.given.d_last, states),
             block,
-            carry,
             sums: BlockSums {
                 a: zeros.clone(),
                 b: zeros.clone(),
@@ -269,26 +267,11 @@ fn forward<T: ScanReal>(tile: &Tile<T>, steps: usize, scratch: &mut Scratch<T>) 
     let number = scratch.before.len();
     let mut states = scratch.before.clone();
     for t in 0..steps {
-        if tile.restart[t] {
-            states.fill([T::zero(); LANES]);
-        }
-        let (size, u) = (tile.size[t], tile.u[t]);
-        let input = map([size, u], |[size, u]| size * u);
-        let mut sum = [T::zero(); LANES];
-        let at = t * number;
-        let decays = &mut scratch.decays[at..at + number];
-        let walked = &mut scratch.states[at..at + number];
-        for (n, state) in states.iter_mut().enumerate() {
-            let decay = map([size, tile.a[n]], |[size, a]| exp(size * a));
-            let (b, c) = (tile.b.at(t, n, number), tile.c.at(t, n, number));
-            *state = map([decay, *state, input, b], |[decay, state, x, b]| decay * state + x * b);
-            sum = map([sum, c, *state], |[sum, c, state]| sum + c * state);
-            (decays[n], walked[n]) = (decay, *state);
-        }
-        scratch.out[t] = match tile.d {
-            Some(d) => map([sum, d, u], |[sum, d, u]| sum + d * u),
-            None => sum,
-        };
+        let decays = &mut scratch.decays[t * number..][..number];
+        let walked = &mut scratch.states[t * number..][..number];
+        scratch.out[t] = step(tile, t, &mut states, |n, decay, state| {
+            (decays[n], walked[n]) = (decay, state);
+        });
     }
 }
 

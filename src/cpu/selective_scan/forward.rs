@@ -51,71 +51,54 @@ impl<T: ScanReal> LaneJob<T> for Task<'_, '_, T> {
     /// Runs with the vectors that the compiler makes for the instruction set.
     #[inline(always)]
     fn run<const W: usize, L: Lanes<T, W>>(mut self, _lanes: L) {
-        let mut states = initial(self.inputs, self.block);
+        let mut states = self.block.states(self.inputs.initial, self.inputs.a.ncols());
         let mut tile = Tile::new(self.inputs, self.block);
         let mut sums = vec![[T::zero(); LANES]; TILE];
         for (number, first) in (0..self.len).step_by(TILE).enumerate() {
             let steps = first..(first + TILE).min(self.len);
             tile.load(steps.clone());
             if let Some(checkpoints) = &mut self.checkpoints {
-                write_states(&states, checkpoints.slice_mut(s![number, .., ..]));
+                let mut to = checkpoints.slice_mut(s![number, .., ..]);
+                store(&states, &mut to, 0..states.len());
             }
             for (t, sum) in sums.iter_mut().enumerate().take(steps.len()) {
-                *sum = step(&tile, t, &mut states);
+                *sum = step(&tile, t, &mut states, |_, _, _| ());
+                if let Some(z) = &tile.z {
+                    *sum = map([*sum, z[t]], |[sum, z]| sum * (z * sigmoid(z)));
+                }
             }
-            finish(&tile, &mut sums);
             store(&sums, &mut self.out, steps);
         }
-        if let Some(last) = self.last {
-            write_states(&states, last);
+        if let Some(mut last) = self.last {
+            store(&states, &mut last, 0..states.len());
         }
     }
 }
 
-/// Returns the states before the first step, a vector for each.
-pub fn initial<T: ScanReal>(inputs: &ScanViews<T>, block: &Block) -> Vec<Vector<T>> {
-    match inputs.initial {
-        Some(initial) => block.vectors(initial.slice(s![block.batch, .., ..])),
-        None => vec![[T::zero(); LANES]; inputs.a.ncols()],
-    }
-}
-
-/// Writes a vector for each state into an array `[channels, states]`.
-pub fn write_states<T: ScanReal>(states: &[Vector<T>], mut to: ArrayViewMut2<T>) {
-    for (lane, mut row) in to.outer_iter_mut().enumerate() {
-        for (number, vector) in row.iter_mut().zip(states) {
-            *number = vector[lane];
-        }
-    }
-}
-
-/// Advances the states by one step; returns the sum over the states.
+/// Advances the states by one step, and calls `each` with the number, the decay and the value of
+/// each state. Returns the sum over the states and the skip connection: `C h + D u`.
 #[inline(always)]
-fn step<T: ScanReal>(tile: &Tile<T>, t: usize, states: &mut [Vector<T>]) -> Vector<T> {
+pub fn step<T: ScanReal>(
+    tile: &Tile<T>,
+    t: usize,
+    states: &mut [Vector<T>],
+    mut each: impl FnMut(usize, Vector<T>, Vector<T>),
+) -> Vector<T> {
     if tile.restart[t] {
         states.fill([T::zero(); LANES]);
     }
-    let (size, number) = (tile.size[t], states.len());
-    let input = map([size, tile.u[t]], |[size, u]| size * u);
+    let (size, u, number) = (tile.size[t], tile.u[t], states.len());
+    let input = map([size, u], |[size, u]| size * u);
     let mut sum = [T::zero(); LANES];
     for (n, state) in states.iter_mut().enumerate() {
         let decay = map([size, tile.a[n]], |[size, a]| exp(size * a));
         let (b, c) = (tile.b.at(t, n, number), tile.c.at(t, n, number));
         *state = map([decay, *state, input, b], |[decay, state, x, b]| decay * state + x * b);
         sum = map([sum, c, *state], |[sum, c, state]| sum + c * state);
+        each(n, decay, *state);
     }
-    sum
-}
-
-/// Adds the skip connection and applies the gate: `(y + D u) z sigmoid(z)`.
-#[inline(always)]
-fn finish<T: ScanReal>(tile: &Tile<T>, sums: &mut [Vector<T>]) {
-    for (t, sum) in sums.iter_mut().enumerate() {
-        if let Some(d) = tile.d {
-            *sum = map([*sum, d, tile.u[t]], |[sum, d, u]| sum + d * u);
-        }
-        if let Some(z) = &tile.z {
-            *sum = map([*sum, z[t]], |[sum, z]| sum * (z * sigmoid(z)));
-        }
+    match tile.d {
+        Some(d) => map([sum, d, u], |[sum, d, u]| sum + d * u),
+        None => sum,
     }
 }

@@ -20,7 +20,7 @@ pub const LANES: usize = 16;
 /// The steps of a tile, and the steps between two checkpoints.
 pub const TILE: usize = 64;
 
-/// The same number of each channel of a block; lanes beyond the last channel hold zeros.
+/// One number for each channel of a block; lanes beyond the last channel hold zeros.
 pub type Vector<T> = [T; LANES];
 
 /// Applies a function to the numbers of each channel.
@@ -73,14 +73,22 @@ impl Block {
 
     /// Returns a vector for each column of an array `[channels, columns]`.
     pub fn vectors<T: ScanReal>(&self, array: ArrayView2<T>) -> Vec<Vector<T>> {
-        let mut vectors = vec![[T::zero(); LANES]; array.ncols()];
-        let rows = array.slice(s![self.channels.clone(), ..]);
-        for (lane, row) in rows.outer_iter().enumerate() {
-            for (vector, &number) in vectors.iter_mut().zip(row) {
-                vector[lane] = number;
-            }
-        }
+        let columns = array.ncols();
+        let mut vectors = vec![[T::zero(); LANES]; columns];
+        load(array.slice(s![self.channels.clone(), ..]), 0..columns, &mut vectors);
         vectors
+    }
+
+    /// Returns a vector for each state of an array `[batch, channels, states]`; zeros without it.
+    pub fn states<T: ScanReal>(
+        &self,
+        array: Option<ArrayView3<T>>,
+        number: usize,
+    ) -> Vec<Vector<T>> {
+        match array {
+            Some(array) => self.vectors(array.slice(s![self.batch, .., ..])),
+            None => vec![[T::zero(); LANES]; number],
+        }
     }
 }
 
