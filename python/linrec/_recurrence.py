@@ -22,6 +22,7 @@ def linrec(
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: Literal[False] = False,
 ) -> Tensor: ...
 @overload
@@ -33,6 +34,7 @@ def linrec(
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -44,6 +46,7 @@ def linrec(
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: bool,
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 def linrec(
@@ -54,6 +57,7 @@ def linrec(
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` along one axis.
@@ -67,6 +71,7 @@ def linrec(
         dim: the axis of the sequences.
         reverse: walk from the last element to the first: ``y[l] = y[l+1] * c[l] + x[l]``.
         log_coeffs: ``coeffs`` are ``ln c``.
+        in_order: take the steps one after the other, for large coefficients (see below).
         return_final: also return the state after the last step.
 
     Returns:
@@ -82,9 +87,11 @@ def linrec(
     narrower one. As in a sum, a number or a tensor without axes widens no tensor with axes: a
     coefficient 0.9 is rounded to the type of ``inputs``.
 
-    The steps are not taken in order: products of several coefficients are computed on the way. Where
-    such a product overflows (``1e20 * 1e20`` in float32), outputs can be infinite or NaN that are
-    finite when the steps are taken one after the other.
+    By default the steps are not taken in order: products of several coefficients are computed on the
+    way. Where such a product overflows (``1e20 * 1e20`` in float32), outputs and gradients can be
+    infinite or NaN although the states are finite. ``in_order=True`` takes one step after the other, in
+    the gradients as well, as a loop does, with one rounding a step. Many sequences are then computed at
+    once, but a single one by one thread: on a GPU it takes several times as long.
 
     On a GPU it runs on the current stream, by kernels that are part of this package. It has
     gradients of any order, forward-mode derivatives (not under ``torch.compile``) and a rule for
@@ -99,7 +106,7 @@ def linrec(
         # The common call: nothing has to be promoted, broadcast or moved, so one look is enough.
         place = place_of(inputs)
         if place is not None and place == place_of(coeffs) and _are_alike(inputs, coeffs):
-            return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, reverse, log_coeffs)
+            return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, reverse, log_coeffs, in_order)
     if isinstance(inputs, Tensor):
         coeffs, initial = _on_device(coeffs, inputs), _on_device(initial, inputs)
     check("linrec", ("inputs", inputs), [("coeffs", coeffs), ("initial", initial)])
@@ -123,7 +130,7 @@ def linrec(
         inputs, coeffs = inputs.movedim(dim, -1), coeffs.movedim(dim, -1)
     if initial is not None:
         initial = _states(initial, inputs)
-    arguments = (inputs, coeffs, initial, reverse, log_coeffs)
+    arguments = (inputs, coeffs, initial, reverse, log_coeffs, in_order)
     if not return_final:
         outputs = (DifferentiableScan.apply if is_transformed() else scan)(*arguments)
         return outputs if last else outputs.movedim(-1, dim)
@@ -131,11 +138,11 @@ def linrec(
     return (outputs if last else outputs.movedim(-1, dim)), final
 
 
-def _transformed_with_final(inputs, coeffs, initial, reverse, log_coeffs) -> tuple[Tensor, Tensor]:
+def _transformed_with_final(inputs, coeffs, initial, reverse, *options) -> tuple[Tensor, Tensor]:
     """``scan_with_final`` for forward mode and transforms: the type of the computation is wide."""
     dtype = inputs.dtype
     wide = ACCUMULATORS[dtype]
-    outputs = DifferentiableScan.apply(inputs.to(wide), coeffs.to(wide), initial, reverse, log_coeffs)
+    outputs = DifferentiableScan.apply(inputs.to(wide), coeffs.to(wide), initial, reverse, *options)
     if outputs.shape[-1] > 0:
         final = outputs.select(-1, 0 if reverse else -1).clone()
     elif initial is not None:

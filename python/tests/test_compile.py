@@ -22,10 +22,10 @@ def test_the_operators_pass_opcheck(dtype, strided):
     if strided:
         x, c, y = (tensor.detach().mT.contiguous().mT.requires_grad_() for tensor in (x, c, y))
     (h,) = leaves((2, 3), dtype=torch.float32 if dtype == torch.bfloat16 else dtype)
-    for reverse, log_coeffs, initial in [(False, False, h), (True, False, None), (True, True, h)]:
-        opcheck(scan, (x, c, initial, reverse, log_coeffs))
-        opcheck(scan_with_final, (x, c, initial, reverse, log_coeffs))
-        opcheck(scan_backward, (x, c, y, initial, reverse, log_coeffs))
+    for *options, initial in [(False, False, False, h), (True, False, True, None), (True, True, False, h)]:
+        opcheck(scan, (x, c, initial, *options))
+        opcheck(scan_with_final, (x, c, initial, *options))
+        opcheck(scan_backward, (x, c, y, initial, *options))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -33,7 +33,7 @@ def test_compiled_calls_have_the_bits_of_eager_calls(dynamic):
     torch._dynamo.reset()
 
     def layer(x, c, h, dim, reverse):
-        y, last = linrec(x, c.sigmoid(), initial=h, dim=dim, reverse=reverse, return_final=True)
+        y, last = linrec(x, c.sigmoid(), initial=h, dim=dim, reverse=reverse, in_order=reverse, return_final=True)
         return y, last
 
     compiled = torch.compile(layer, fullgraph=True, dynamic=dynamic, backend="aot_eager")
