@@ -102,20 +102,22 @@ def linrec(
     >>> linrec(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.0, 1.0, 0.5, 0.5]))
     tensor([1.0000, 3.0000, 4.5000, 6.2500])
     """
+    options = (bool(reverse), bool(log_coeffs), bool(in_order))
     if initial is None and dim == -1 and not return_final and is_plain_call():
         # The common call: nothing has to be promoted, broadcast or moved, so one look is enough.
         place = place_of(inputs)
         if place is not None and place == place_of(coeffs) and _are_alike(inputs, coeffs):
-            return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, reverse, log_coeffs, in_order)
+            return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, *options)
     if isinstance(inputs, Tensor):
         coeffs, initial = _on_device(coeffs, inputs), _on_device(initial, inputs)
     check("linrec", ("inputs", inputs), [("coeffs", coeffs), ("initial", initial)])
     if inputs.dtype != coeffs.dtype:
-        dtype = torch.result_type(inputs, coeffs)
+        dtype = _result_type(inputs, coeffs)
         inputs, coeffs = inputs.to(dtype), coeffs.to(dtype)
     if initial is not None and initial.is_complex() and not inputs.is_complex():
         raise TypeError(f"linrec: initial is {describe(initial)}, and inputs are {describe(inputs)}: they are real")
-    if inputs.shape != coeffs.shape:
+    # An export with symbolic sizes compares only sizes of the same axis.
+    if inputs.ndim != coeffs.ndim or inputs.shape != coeffs.shape:
         try:
             inputs, coeffs = torch.broadcast_tensors(inputs, coeffs)
         except RuntimeError:
@@ -130,7 +132,7 @@ def linrec(
         inputs, coeffs = inputs.movedim(dim, -1), coeffs.movedim(dim, -1)
     if initial is not None:
         initial = _states(initial, inputs)
-    arguments = (inputs, coeffs, initial, reverse, log_coeffs, in_order)
+    arguments = (inputs, coeffs, initial, *options)
     if not return_final:
         outputs = (DifferentiableScan.apply if is_transformed() else scan)(*arguments)
         return outputs if last else outputs.movedim(-1, dim)
@@ -162,8 +164,16 @@ def _on_device(value: Tensor | complex | None, inputs: Tensor) -> Tensor | None:
 
 
 def _type_of(number: complex, inputs: Tensor) -> torch.dtype:
-    dtype = torch.result_type(inputs, number)
+    dtype = _result_type(inputs, number)
     return dtype if dtype in ACCUMULATORS else torch.get_default_dtype()
+
+
+def _result_type(inputs: Tensor, other: Tensor | complex) -> torch.dtype:
+    """``torch.result_type``, which compilers do not trace: for them the type of an empty product."""
+    if not torch.compiler.is_compiling():
+        return torch.result_type(inputs, other)
+    empty = lambda tensor: tensor.new_empty((0,) * tensor.ndim)
+    return (empty(inputs) * (empty(other) if isinstance(other, Tensor) else other)).dtype
 
 
 def _are_alike(inputs: Tensor, coeffs: Tensor) -> bool:
@@ -188,7 +198,7 @@ def is_transformed() -> bool:
 def _states(initial: Tensor, rows: Tensor) -> Tensor:
     """Returns the initial states, one for each of the ``rows``, in the accumulator's type."""
     shape = rows.shape[:-1]
-    if initial.shape != shape:
+    if initial.ndim != len(shape) or initial.shape != shape:
         try:
             initial = initial.expand(shape)
         except RuntimeError:

@@ -7,6 +7,8 @@ derivatives of higher order it is composed of :func:`linrec.linrec`.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -404,15 +406,23 @@ def _prepared(place: str, tensors) -> list[Tensor | None]:
 
 
 def _results(u: Tensor, A: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Allocates the outputs, the last states, and the checkpoints, which are empty unless kept."""
-    (batch, channels, length), states = u.shape, A.shape[1]
+    """Allocates the outputs, the last states, and the checkpoints, which are empty unless kept.
+
+    The checkpoints have one axis: an export with a symbolic length would note that an axis of chunks
+    has one element, or more.
+    """
+    states = (u.shape[0], u.shape[1], A.shape[1])
+    return rows_like(u), A.new_empty(states), A.new_empty(_chunks(u) * math.prod(states) if keep else 0)
+
+
+def _chunks(u: Tensor) -> int:
+    """The number of checkpoints along a sequence."""
     steps = CHECKPOINT_STEPS[u.device.type]
-    chunks = (length + steps - 1) // steps
-    return (
-        rows_like(u),
-        A.new_empty((batch, channels, states)),
-        A.new_empty((batch, chunks, channels, states) if keep else 0),
-    )
+    return (u.shape[2] + steps - 1) // steps
+
+
+def _checkpoints(kept: Tensor, u: Tensor, A: Tensor) -> Tensor:
+    return kept.view(u.shape[0], _chunks(u), u.shape[1], A.shape[1])
 
 
 def _gradients(tensors) -> list[Tensor]:
@@ -430,7 +440,7 @@ def _scan_on(place: str):
         inputs = _prepared(place, tensors)
         out, last, checkpoints = _results(inputs[0], inputs[2], keep)
         if u.numel() > 0:
-            written = (to_dlpack(out), to_dlpack(last), to_dlpack(checkpoints) if keep else None)
+            written = (to_dlpack(out), to_dlpack(last), to_dlpack(_checkpoints(checkpoints, u, inputs[2])) if keep else None)
             _call(place, _native.selective_scan_forward, inputs, restarts, softplus, written)
         else:
             # Without a step the states are the initial ones.
@@ -451,6 +461,7 @@ def _scan_backward_on(place: str):
             if tensors[8] is not None and d_last is not None:
                 results[8].copy_(d_last)
             return tuple(results)
+        checkpoints = _checkpoints(checkpoints, u, tensors[2])
         inputs, given = _prepared(place, tensors), _prepared(place, (d_out, d_last, checkpoints))
         results = _gradients(inputs)
         wanted = [None if tensor is None else to_dlpack(result) for tensor, result in zip(tensors, results)]
