@@ -165,9 +165,9 @@ impl Formula<2, 1> for Forward {
     ) -> L::Vector {
         let (inputs, coeffs) = (lanes.load(vector.inputs), lanes.load(vector.coeffs));
         let local = local_scan::<T, W, L, REVERSE>(lanes, (inputs, coeffs));
-        lanes.store(lanes.mul_add(carry, local.1, local.0), vector.results);
-        let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
-        lanes.mul_add(carry, coeff, output)
+        let outputs = lanes.mul_add(carry, local.1, local.0);
+        lanes.store(outputs, vector.results);
+        carry_after::<T, W, L, REVERSE>(lanes, carry, local, outputs)
     }
 }
 
@@ -203,8 +203,7 @@ impl Formula<3, 2> for Backward {
         lanes.store(d_inputs, vector.results);
         let d_coeffs = if vector.log_coeffs { lanes.mul(d_coeffs, coeffs) } else { d_coeffs };
         lanes.store(d_coeffs, vector.d_coeffs);
-        let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
-        lanes.mul_add(carry, coeff, output)
+        carry_after::<T, W, L, REVERSE>(lanes, carry, local, flows)
     }
 }
 
@@ -252,16 +251,21 @@ fn previous<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     if REVERSE { lanes.down::<1>(vector, carry) } else { lanes.up::<1>(vector, carry) }
 }
 
-/// The pair of the walk's last lane, in every lane.
+/// Returns the carry after a vector, from the carry before it, its local scan and its results.
 #[inline(always)]
-fn last_step<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+fn carry_after<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     lanes: L,
+    carry: L::Vector,
     (output, coeff): Pair<T, W, L>,
-) -> Pair<T, W, L> {
-    if REVERSE {
-        (lanes.first(output), lanes.first(coeff))
+    results: L::Vector,
+) -> L::Vector {
+    let last = |vector| if REVERSE { lanes.first(vector) } else { lanes.last(vector) };
+    if W >= 16 {
+        // The moves between lanes take longer than the chain of carries, so here is one fewer.
+        last(results)
     } else {
-        (lanes.last(output), lanes.last(coeff))
+        // A shorter chain: one multiply-add per vector.
+        lanes.mul_add(carry, last(coeff), last(output))
     }
 }
 
