@@ -361,6 +361,7 @@ where
     F: Formula<I, O>,
 {
     type Output = ();
+    const TAKES_STEPS: bool = true;
 
     #[inline(always)]
     fn run<const W: usize, L: Lanes<T, W>>(self, lanes: L) {

@@ -6,6 +6,8 @@
 //! vector enters last, in one multiply-add per vector: that is the only chain from vector to
 //! vector, and the rounds of the following vectors overlap with it.
 //!
+//! With one lane, a vector is one step: the steps are taken in order.
+//!
 //! `REVERSE` is the direction of the walk: down the array, from its last element to its first.
 
 use super::lanes::{Lanes, Pair};
@@ -199,6 +201,8 @@ impl Formula<3, 2> for Backward {
         let before =
             if REVERSE { lanes.up::<1>(outputs, state) } else { lanes.down::<1>(outputs, state) };
         let d_inputs = lanes.add(d_outputs, previous::<T, W, L, REVERSE>(lanes, flows, carry));
+        // Step by step, the flow follows from the gradient and not the other way round.
+        let flows = if W == 1 { lanes.mul(coeffs, d_inputs) } else { flows };
         let d_coeffs = lanes.mul(d_inputs, before);
         lanes.store(d_inputs, vector.results);
         let d_coeffs = if vector.log_coeffs { lanes.mul(d_coeffs, coeffs) } else { d_coeffs };
@@ -213,7 +217,9 @@ fn local_scan<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     lanes: L,
     mut pair: Pair<T, W, L>,
 ) -> Pair<T, W, L> {
-    pair = round::<T, W, L, REVERSE, 1>(lanes, pair);
+    if W > 1 {
+        pair = round::<T, W, L, REVERSE, 1>(lanes, pair);
+    }
     if W > 2 {
         pair = round::<T, W, L, REVERSE, 2>(lanes, pair);
     }
@@ -259,6 +265,9 @@ fn carry_after<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     (output, coeff): Pair<T, W, L>,
     results: L::Vector,
 ) -> L::Vector {
+    if W == 1 {
+        return results;
+    }
     let last = |vector| if REVERSE { lanes.first(vector) } else { lanes.last(vector) };
     if W >= 16 {
         // The moves between lanes take longer than the chain of carries, so here is one fewer.
