@@ -29,7 +29,7 @@ impl Avx512 {
 
     /// Moves sixteen 32-bit words up by 1, 2, 4 or 8. A rotation; the mask keeps the words that
     /// have a word before them. Masks of 64-bit words fit the moves that the compiler makes of
-    /// these rotations; a finer mask would take an instruction of its own.
+    /// these rotations; a finer mask would take one more instruction.
     #[inline(always)]
     fn words_up(self, by: usize, vector: __m512i, fill: __m512i) -> __m512i {
         let (f, pairs) = (self.simd.avx512f, (self.ones << (by / 2)) as u8);

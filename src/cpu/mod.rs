@@ -104,8 +104,8 @@ impl Cpu {
     ///
     /// By default, products of up to 16 coefficients are computed on the way. Where such a product
     /// overflows (`1e20 * 1e20` in `f32`), outputs can be infinite or NaN that are finite here. The
-    /// price is time: each step waits for the step before it, some four cycles. The results have the
-    /// same bits for every instruction set with a multiply-add.
+    /// price is time: each step waits some four cycles for the step before it. The results have
+    /// the same bits for every instruction set with a multiply-add.
     ///
     /// ```
     /// use linrec::{Engine, Options, cpu::Cpu};
