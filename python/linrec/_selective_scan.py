@@ -119,6 +119,7 @@ def selective_state_update(
     z: Tensor | None = None,
     dt_bias: Tensor | None = None,
     dt_softplus: bool = False,
+    state_batch_indices: Tensor | None = None,
 ) -> Tensor:
     """One step of :func:`selective_scan`, with the arguments of mamba-ssm's function of this name.
 
@@ -131,10 +132,20 @@ def selective_state_update(
         B, C: ``[batch, states]``, or ``[batch, groups, states]``.
         D, dt_bias: ``[channels]``, or ``[heads, channels]``.
         dt_softplus: take the softplus of the step's size.
+        state_batch_indices: for each entry of the batch the place of its states in ``state``, integers
+            ``[batch]`` without repetition; ``state`` may then have more entries. The others keep
+            their values.
 
     Returns:
         The outputs, of the shape and type of ``x``.
     """
+    if state_batch_indices is not None:
+        _check_integers("state_batch_indices", state_batch_indices, [x.shape[0]], x)
+        places = state_batch_indices.to(device=state.device, dtype=torch.int64)
+        states = state[places]
+        out = selective_state_update(states, x, dt, A, B, C, D, z, dt_bias, dt_softplus)
+        state[places] = states
+        return out
     if x.ndim not in (2, 3) or state.ndim != x.ndim + 1 or A.ndim != x.ndim:
         raise ValueError(
             f"selective_state_update: state is {describe(state)}, x is {describe(x)}, and A is {describe(A)}; they are "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import importlib.util
 import os
 import platform
 import sys
@@ -16,7 +17,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from linrec import linrec, selective_scan
+from linrec import linrec, selective_scan, selective_state_update
 from torch.overrides import TorchFunctionMode
 
 
@@ -65,6 +66,10 @@ def mamba(checkout: Path) -> None:
     from mamba_ssm.ops import selective_scan_interface
 
     selective_scan_interface.selective_scan_fn = selective_scan
+    if importlib.util.find_spec("triton"):
+        from mamba_ssm.ops.triton import selective_state_update as one_step
+
+        one_step.selective_state_update = selective_state_update
 
 
 def fla(checkout: Path) -> None:

@@ -202,6 +202,24 @@ def test_one_step_at_a_time(dtype):
     assert torch.equal(state, last) and torch.equal(by_heads.reshape(state.shape), last)
 
 
+def test_one_step_with_the_states_of_a_pool():
+    """Entries of a batch find their states by number, and the pool's other states keep their bits."""
+    batch, channels, states = 3, 4, 5
+    pool = torch.randn(7, channels, states)
+    x, dt, z = (torch.randn(batch, channels) for _ in range(3))
+    A, D, bias = -torch.rand(channels, states), torch.randn(channels), torch.randn(channels)
+    B, C = torch.randn(batch, states), torch.randn(batch, states)
+    places = torch.tensor([5, 0, 2], dtype=torch.int32)
+    own, before = pool[places], pool.clone()
+    expected = selective_state_update(own, x, dt, A, B, C, D, z, bias, True)
+    out = selective_state_update(pool, x, dt, A, B, C, D, z, bias, True, state_batch_indices=places)
+    assert torch.equal(out, expected) and torch.equal(pool[places], own)
+    others = torch.tensor([1, 3, 4, 6])
+    assert torch.equal(pool[others], before[others]) and not torch.equal(own, before[places])
+    with pytest.raises(ValueError, match="state_batch_indices"):
+        selective_state_update(pool, x, dt, A, B, C, state_batch_indices=places[:2])
+
+
 def test_the_fused_scan_is_an_operator():
     from torch.library import opcheck
 
