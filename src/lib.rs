@@ -48,6 +48,8 @@
 //!   error, and all kernels are shipped ones.
 //! - `contract`: the table of cases that every engine must pass, and the golden data.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod cpu;
 pub mod reference;
 pub mod validate;

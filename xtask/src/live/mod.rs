@@ -99,7 +99,7 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
         "opt-level='s'",
         "panic='abort'",
         "strip=true",
-        "package.simt.opt-level=2",
+        "package.linrec-simt.opt-level=2",
     ] {
         build = build.args(["--config", &format!("profile.release.{setting}")]);
     }
