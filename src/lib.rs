@@ -35,6 +35,52 @@
 //! - [`device`] runs CUDA kernels on an NVIDIA GPU or on an emulator of one ([`simt`]), [`kernels`]
 //!   is the catalogue of the project's own.
 //!
+//! # Ways to use it
+//!
+//! | on the CPU | on a device |
+//! |---|---|
+//! | [`forward`], [`backward`]: above; along any axis: [`forward_along`] | forward, gradients and streams: below; launches that are replayed: [`device::Graph`] |
+//! | the selective scan: [`cpu::Cpu::selective_scan`] and its gradients: [`cpu::Cpu::selective_scan_backward`] | the selective scan and its gradients: [`device::SelectiveScan`] |
+//! | your own engine: [`Engine`] | several GPUs: [`device::Group`]; your own kernel: [`device::OverBuffers`] |
+//!
+//! On a device the data stays there, and a call returns before the work is done. This is the
+//! example above, on a further stream. It runs on the first GPU, or on the emulator where there
+//! is none:
+//!
+//! ```
+//! # #[cfg(feature = "simt")] {
+//! use linrec::device::{BackwardOptions, Choice, Device, ForwardOptions, Recurrence};
+//!
+//! let device = Device::auto()?;
+//! let recurrence = Recurrence::<f32>::new(&device, Choice::Fastest)?;
+//! let shape = (1, 4); // sequences, steps
+//! let inputs = device.upload(&[1.0_f32, 2.0, 3.0, 4.0])?;
+//! let coeffs = device.upload(&[0.0_f32, 1.0, 0.5, 0.5])?;
+//! let (mut outputs, mut final_state) = (device.allocate(4)?, device.allocate(1)?);
+//!
+//! // Work on other streams may run at the same time; work on the same buffers keeps its order.
+//! let stream = device.new_stream()?;
+//! let options = ForwardOptions {
+//!     final_state: Some(&mut final_state),
+//!     stream: Some(&stream),
+//!     ..Default::default()
+//! };
+//! recurrence.forward_into(&inputs, &coeffs, &mut outputs, shape, options)?;
+//!
+//! let d_outputs = device.upload(&[0.0_f32, 0.0, 0.0, 1.0])?;
+//! let (mut d_inputs, mut d_coeffs) = (device.allocate(4)?, device.allocate(4)?);
+//! let options = BackwardOptions { stream: Some(&stream), ..Default::default() };
+//! recurrence.backward_into(
+//!     &d_outputs, &coeffs, &outputs, &mut d_inputs, &mut d_coeffs, shape, options)?;
+//!
+//! // A download waits for the work on its buffer.
+//! assert_eq!(final_state.download()?, [6.25]);
+//! assert_eq!(d_inputs.download()?, [0.25, 0.25, 0.5, 1.0]);
+//! assert_eq!(d_coeffs.download()?, [0.0, 0.25, 1.5, 4.5]);
+//! # }
+//! # Ok::<(), linrec::Error>(())
+//! ```
+//!
 //! # Features
 //!
 //! The first two are on by default. [`device`], [`kernels`] and [`simt`] exist with either of them;
@@ -47,6 +93,8 @@
 //! - `simt`: the emulated device. With this feature alone [`device::Device::cuda`] is always an
 //!   error, and all kernels are shipped ones.
 //! - `contract`: the table of cases that every engine must pass, and the golden data.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod cpu;
 pub mod reference;

@@ -7,7 +7,9 @@ use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 use lesson::output::{self, eprintln, println};
 
-use crate::{book, bundle, chapters, lab, live, ptx, record, rules, wheel, workspace};
+use crate::{
+    book, bundle, chapters, dependencies, lab, live, ptx, record, rules, wheel, workspace,
+};
 
 /// The project's own tools.
 #[derive(Parser)]
@@ -52,6 +54,8 @@ enum Command {
         #[arg(long, conflicts_with = "since")]
         set: bool,
     },
+    /// Check the licences and sources of all crates by deny.toml
+    Deny,
     /// Open the notebooks in JupyterLab; what that needs is installed into target/lab first
     Lab {
         /// Install and compile what is missing, and stop there
@@ -163,6 +167,7 @@ fn run(command: Command) -> Result<()> {
         Command::Chapters { .. } => say(chapters::write(root)),
         Command::Rules { set: true, .. } => say(rules::set(root)),
         Command::Rules { since, .. } => say(rules::check(root, since.as_deref())),
+        Command::Deny => say(dependencies::check(root)),
         Command::Lab { prepare, no_open, port } => {
             let lab = lab::prepare(root)?;
             if prepare {

@@ -4,6 +4,7 @@ pub mod book;
 mod bundle;
 mod chapters;
 pub mod cli;
+mod dependencies;
 mod failure;
 pub mod lab;
 pub mod live;

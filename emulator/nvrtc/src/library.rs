@@ -356,7 +356,7 @@ unsafe fn open(file: &Path) -> Result<Library, libloading::Error> {
     #[cfg(windows)]
     {
         use libloading::os::windows;
-        const FOLDERS: windows::LOAD_LIBRARY_FLAGS =
+        const FOLDERS: u32 =
             windows::LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | windows::LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
         // SAFETY: the caller vouches for the file, and an absolute path is not searched for.
         unsafe { windows::Library::load_with_flags(file, FOLDERS) }.map(Library::from)

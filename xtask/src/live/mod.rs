@@ -2,7 +2,8 @@
 //!
 //! The modules are committed in `crates/live/module`, so that the book builds without a compiler
 //! for wasm32. There are two, since a page waits for every byte, and only the page of the puzzles
-//! needs their judge. `made.txt` beside them has their hashes and the version of their emulator.
+//! needs their judge. Beside them, `licences.txt.gz` has the licences of the crates in them, and
+//! `made.txt` the hashes of all three and the version of their emulator.
 //!
 //! A module is compiled again when the emulator has a new version, or when its answers differ from
 //! the answers of the present code: the tests in a browser compare all scenes, widgets and puzzles.
@@ -13,23 +14,26 @@ mod scenes;
 
 use fs_err as fs;
 use std::env;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use xshell::cmd;
 
-use crate::{puzzles, workspace};
+use crate::{dependencies, puzzles, workspace};
 pub use scenes::{Scene, Scenes};
 
 /// The folder of the modules, and the file with their hashes.
 const FOLDER: &str = "crates/live/module";
 const MADE: &str = "made.txt";
+/// The file with the licences of the crates in them.
+const LICENCES: &str = "licences.txt.gz";
 /// The file with the version of the emulator.
 const EMULATOR: &str = "emulator/Cargo.toml";
 /// The modules, their features (the last module has all), and the scripts of the book that hold
@@ -64,6 +68,8 @@ pub fn generate(root: &Path) -> Result<String> {
         done.push(format!("{name} of {} bytes, {} packed", module.len(), packed.len()));
         modules.push((name, packed));
     }
+    let licences = dependencies::licences(root, "crates/live/Cargo.toml", TARGET)?;
+    modules.push((LICENCES, pack(licences.as_bytes())?));
     let made = made(root, &modules)?;
     let folder = root.join(FOLDER);
     fs::create_dir_all(&folder)?;
@@ -99,7 +105,7 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
         "opt-level='s'",
         "panic='abort'",
         "strip=true",
-        "package.simt.opt-level=2",
+        "package.linrec-simt.opt-level=2",
     ] {
         build = build.args(["--config", &format!("profile.release.{setting}")]);
     }
@@ -109,7 +115,8 @@ fn compile(root: &Path, features: &[&str]) -> Result<()> {
 
 /// Compares the modules with their hashes, and makes every scene; returns a sentence about them.
 pub fn check(root: &Path) -> Result<String> {
-    let modules = MODULES.iter().map(|(name, ..)| Ok((*name, packed(root, name)?)));
+    let names = MODULES.map(|(name, ..)| name).into_iter().chain([LICENCES]);
+    let modules = names.map(|name| Ok((name, packed(root, name)?)));
     let made = made(root, &modules.collect::<Result<Vec<_>>>()?)?;
     let committed =
         fs::read_to_string(root.join(FOLDER).join(MADE)).context("there is no module")?;
@@ -146,6 +153,9 @@ pub fn write(root: &Path, output: &Path) -> Result<()> {
         script += &fs::read_to_string(&path)?;
     }
     fs::write(folder.join("live.js"), script + "}\n")?;
+    let mut licences = String::new();
+    GzDecoder::new(&*packed(root, LICENCES)?).read_to_string(&mut licences)?;
+    fs::write(folder.join("licences.txt"), licences)?;
     let write = |file: &str, name: &str, value: &Value| {
         let text = format!("linrecLive.arrive({}, {value});\n", json!(name));
         fs::write(folder.join(file), text)
