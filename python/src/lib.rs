@@ -28,5 +28,5 @@ mod _native {
     #[pymodule_export]
     use super::selective_scan::{selective_scan_backward, selective_scan_forward};
     #[pymodule_export]
-    use super::xla::xla_forward;
+    use super::xla::xla_handler;
 }

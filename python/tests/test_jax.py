@@ -52,6 +52,130 @@ def test_values_and_gradients(dtype, reverse, log_coeffs):
     np.testing.assert_allclose(*(jax.grad(of)(c) for of in squares), rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"log_coeffs": True}, {"reverse": True, "log_coeffs": True}])
+def test_derivatives_in_both_modes(dtype, options):
+    """Compares derivatives of up to the third order with those of a loop of JAX's own operations."""
+    arguments = tuple(0.5 * numbers(shape, dtype) for shape in [(2, 4), (2, 4), (2,)])
+    ways = [tuple(0.5 * numbers(shape, dtype) for shape in [(2, 4), (2, 4), (2,)]) for _ in range(3)]
+    weights = numbers((2, 4), dtype)
+
+    def ours(x, c, h):
+        y, last = linrec(x, c, initial=h, return_final=True, **options)
+        return jnp.sum(y**2 * weights) + jnp.sum(last**3)
+
+    def exact(x, c, h):
+        y = loop(x, jnp.exp(c) if options.get("log_coeffs") else c, h, options.get("reverse", False))
+        return jnp.sum(y**2 * weights) + jnp.sum(y[:, 0 if options.get("reverse") else -1] ** 3)
+
+    def along(of, way):
+        return lambda *given: jax.jvp(of, given, way)[1]
+
+    def gradient_along(of, way):
+        """The derivative of the gradient, in a sum for each argument, so that it has derivatives itself."""
+        gradient = jax.grad(of, argnums=(0, 1, 2), holomorphic=dtype == np.complex128)
+        return lambda *given: sum(jnp.sum(part**2) for part in jax.jvp(gradient, given, way)[1])
+
+    tried = [
+        lambda of: along(of, ways[0]),
+        lambda of: along(along(of, ways[0]), ways[1]),
+        lambda of: along(along(along(of, ways[0]), ways[1]), ways[2]),
+        lambda of: gradient_along(of, ways[0]),
+        lambda of: gradient_along(along(of, ways[0]), ways[1]),
+        lambda of: jax.grad(gradient_along(of, ways[0]), argnums=1, holomorphic=dtype == np.complex128),
+        lambda of: jax.grad(along(jax.checkpoint(of), ways[0]), argnums=(0, 1, 2), holomorphic=dtype == np.complex128),
+        lambda of: lambda *given: jax.linearize(of, *given)[1](*ways[0]),
+    ]
+    for derivative in tried:
+        for got, wanted in zip(*map(jax.tree.leaves, (jax.jit(derivative(of))(*arguments) for of in (ours, exact)))):
+            np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_some_tangents_and_gradients():
+    """Only a few arguments vary, one is used twice, and the outputs or the final state are unused."""
+    x, c, h = numbers((3, 5)), 0.5 * numbers((3, 5)), numbers((3,))
+    for ignored in range(2):
+        for number in range(3):
+
+            def varied(of, number=number, ignored=ignored):
+                run = lambda varied: of(*[varied if n == number else given for n, given in enumerate((x, c, h))])[ignored]
+                return lambda given: jnp.sum(jnp.sin(run(given)))
+
+            exact = lambda x, c, h: (y := loop(x, c, h), y[..., -1])
+            ours = lambda x, c, h: linrec(x, c, initial=h, return_final=True)
+            given = (x, c, h)[number]
+            for way in (jax.grad, jax.jacfwd, jax.hessian, lambda of: jax.jacrev(jax.jacrev(of))):
+                got, wanted = (way(varied(of))(given) for of in (ours, exact))
+                np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
+    got, wanted = (jax.hessian(lambda c, of=of: of(c, c, c[..., 0]).sum())(c) for of in (lambda x, c, h: linrec(x, c, initial=h), loop))
+    np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
+    forward = lambda x, h: linrec(x, c, initial=h)
+    back = jax.linear_transpose(forward, x, h)
+    for got, wanted in zip(back(x), jax.vjp(lambda x, h: loop(x, c, h), x, h)[1](x)):
+        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    np.testing.assert_allclose(jax.linear_transpose(back, x)((x, h))[0], forward(x, h), rtol=1e-12)
+    gradient = jax.vjp(lambda c: linrec(x, c, initial=h), c)[1]
+    tangent = jax.jvp(lambda c: loop(x, c, h), (c,), (x,))[1]
+    np.testing.assert_allclose(jax.linear_transpose(gradient, x)((x,))[0], tangent, rtol=1e-10)
+    with pytest.raises(NotImplementedError, match="not linear in the coefficients"):
+        jax.linear_transpose(lambda c: linrec(x, c), c)(x)
+
+
+def test_derivatives_within_scan_and_vmap():
+    """A chain of chunks in ``lax.scan``, with derivatives of rows in ``vmap``."""
+    x, c = numbers((3, 12)), 0.5 * numbers((3, 12))
+
+    def chained(x, c):
+        def step(state, chunk):
+            y, state = linrec(*chunk, initial=state, return_final=True)
+            return state, y
+
+        chunks = x.reshape(4, 3), c.reshape(4, 3)
+        return jnp.sum(jnp.cos(jax.lax.scan(jax.checkpoint(step), jnp.zeros(()), chunks)[1]))
+
+    whole = lambda x, c: jnp.sum(jnp.cos(loop(x, c, jnp.zeros(()))))
+    for way in (jax.grad, jax.jacfwd, jax.hessian):
+        got, wanted = (jax.jit(jax.vmap(way(of, argnums=1)))(x, c) for of in (chained, whole))
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
+    unbatched = [jax.vmap(jax.grad(of, argnums=(0, 1)), in_axes=(None, 0))(x[0], c) for of in (chained, whole)]
+    for got, wanted in zip(*unbatched):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("bfloat16", 0.05), ("float16", 0.01), ("float32", 1e-4), ("complex64", 1e-4)])
+def test_narrow_types_against_double_precision(dtype, tolerance):
+    wide = "complex128" if dtype == "complex64" else "float64"
+    state = {"complex64": "complex64"}.get(dtype, "float32")
+    # More than the library and its callers compute on one thread.
+    x, c, h = numbers((30, 2500), wide), 0.9 * jnp.tanh(numbers((30, 2500), wide)), numbers((30,), wide)
+    narrow = x.astype(dtype), c.astype(dtype), h.astype(state)
+    exact = [array.astype(wide) for array in narrow]
+    for returns in range(2):
+        total = lambda x, c, h: jnp.sum(jnp.abs(linrec(x, c, initial=h, return_final=True)[returns].astype(wide)) ** 2)
+        run = lambda x, c, h: linrec(x, c, initial=h, return_final=True)[returns]
+        results = [
+            [run(*given), *jax.grad(total, argnums=(0, 1, 2))(*given), jax.jvp(run, given, given)[1]]
+            for given in (narrow, tuple(exact))
+        ]
+        for got, wanted in zip(*results):
+            scale = 1 + jnp.max(jnp.abs(wanted))
+            assert jnp.max(jnp.abs(got.astype(wide) - wanted)) <= tolerance * scale
+        assert [got.dtype for got in results[0][1:4]] == [dtype, dtype, state]
+
+
+def test_gradients_of_a_carried_state_keep_their_digits():
+    """Runs 400 steps one by one in bfloat16, whose gradients are sums of 400 ones."""
+
+    def total(state):
+        step = lambda state, x: linrec(x, jnp.ones(1, "bfloat16"), initial=state, return_final=True)[::-1]
+        return jnp.sum(jax.lax.scan(step, state, jnp.ones((400, 3, 1), "bfloat16"))[1].astype("float32"))
+
+    assert jax.grad(total)(jnp.zeros(3, "float32")).tolist() == [400, 400, 400]
+    whole = lambda state: jnp.sum(linrec(jnp.ones((3, 400), "bfloat16"), 1.0, initial=state).astype("float32"))
+    assert jax.grad(whole)(jnp.zeros(3, "float32")).tolist() == [400, 400, 400]
+    assert jax.jvp(whole, (jnp.zeros(3, "float32"),), (jnp.ones(3, "float32"),))[1] == 1200
+
+
 def test_axes_types_and_batches():
     x, c = numbers((4, 5, 6)), numbers((5, 1))
     for axis in range(-3, 3):
@@ -94,19 +218,24 @@ def test_a_state_is_carried_by_scan(dtype):
     np.testing.assert_array_equal(y[:, 0, 0], linrec(x[:, 0, 0], 1.0))
 
 
-def test_exported_with_symbolic_shapes():
+@pytest.mark.parametrize("platforms", [None, ["cpu", "cuda"]])
+def test_exported_with_symbolic_shapes(platforms):
     from jax import export
 
     rows, length = export.symbolic_shape("rows, length")
     spec = jax.ShapeDtypeStruct((rows, length), np.float64)
-    disabled = [export.DisabledSafetyCheck.custom_call("linrec_forward")]
+    options = {
+        "platforms": platforms,
+        "disabled_checks": [export.DisabledSafetyCheck.custom_call(f"linrec_{name}") for name in ("forward", "backward")],
+    }
     whole = jax.jit(lambda x, c: linrec(x, c, return_final=True))
-    exported = export.export(whole, disabled_checks=disabled)(spec, spec)
-    gradient = export.export(jax.jit(jax.grad(lambda x, c: linrec(x, c).sum())), disabled_checks=disabled)(spec, spec)
+    gradient = jax.jit(jax.grad(lambda x, c: linrec(x, c).sum(), argnums=(0, 1)))
+    tangent = jax.jit(lambda x, c: jax.jvp(linrec, (x, c), (x, c)))
     x, c = numbers((3, 7)), 0.5 * numbers((3, 7))
-    for one, other in zip(exported.call(x, c), whole(x, c)):
-        np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(gradient.call(x, c), jax.grad(lambda x, c: linrec(x, c).sum())(x, c))
+    for function in (whole, gradient, tangent):
+        exported = export.export(function, **options)(spec, spec)
+        for one, other in zip(exported.call(x, c), function(x, c)):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +253,22 @@ def test_errors(kind, message, call):
         call()
 
 
-def test_an_error_of_the_handler_is_an_error_of_jax():
-    call = jax.ffi.ffi_call("linrec_forward", jax.ShapeDtypeStruct((3,), np.float64))
-    with pytest.raises(jax.errors.JaxRuntimeError, match="takes three arrays and flags"):
-        jax.block_until_ready(call(jnp.ones(3), jnp.ones(3)))
-    with pytest.raises(jax.errors.JaxRuntimeError, match=r"shape mismatch in forward_along: inputs \[3\], coeffs \[2\]"):
-        jax.block_until_ready(call(jnp.ones(3), jnp.ones(2), jnp.ones(()), flags=np.int32(0)))
-    whole = jax.ffi.ffi_call("linrec_forward", jax.ShapeDtypeStruct((3,), np.int32))
-    with pytest.raises(jax.errors.JaxRuntimeError, match="inputs has elements of XLA's type 4"):
-        jax.block_until_ready(whole(*[jnp.ones(3, np.int32)] * 3, flags=np.int32(0)))
+@pytest.mark.parametrize("target, reads, writes", [("linrec_forward", 2, 1), ("linrec_backward", 3, 2)])
+def test_an_error_of_a_handler_is_an_error_of_jax(target, reads, writes):
+    flags, states = np.int32(0), jax.ShapeDtypeStruct((), np.float64)
+
+    def refused(message, arrays, results, **attributes):
+        with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+            jax.block_until_ready(jax.ffi.ffi_call(target, results)(*arrays, **attributes))
+
+    like = [jax.ShapeDtypeStruct((3,), np.float64)] * writes
+    arrays = [jnp.ones(3)] * reads
+    expected = f"takes {reads + 1} arrays and flags, and returns {writes + 1}; here it takes"
+    refused(f"{expected} 2 and returns {writes}", arrays[:2], like, flags=flags)
+    refused(expected, [*arrays, jnp.ones(())], [*like, states])
+    refused(expected, [*arrays, jnp.ones(())], [*like, states], flags=np.float32(0))
+    refused(r"shape mismatch in (for|back)ward_along: .* \[3\], coeffs \[2\]", [arrays[0], jnp.ones(2), *arrays[2:], jnp.ones(())], [*like, states], flags=flags)
+    refused(".*puts has elements of XLA's type 4", [jnp.ones(3, np.int32)] * (reads + 1), [*like, states], flags=flags)
+    refused("initial of f32; it has to be of f64", [*arrays, jnp.ones((), np.float32)], [*like, states], flags=flags)
+    narrow = [array.astype("bfloat16") for array in arrays]
+    refused("of bf16, and initial of f64; it has to be of f32", [*narrow, jnp.ones(())], [jax.ShapeDtypeStruct((3,), "bfloat16")] * writes + [states], flags=flags)
