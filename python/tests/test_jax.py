@@ -52,8 +52,15 @@ def test_values_and_gradients(dtype, reverse, log_coeffs):
     np.testing.assert_allclose(*(jax.grad(of)(c) for of in squares), rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
-@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"log_coeffs": True}, {"reverse": True, "log_coeffs": True}])
+@pytest.mark.parametrize(
+    "dtype, options",
+    [
+        (np.float64, {}),
+        (np.float64, {"reverse": True, "log_coeffs": True}),
+        (np.complex128, {"reverse": True}),
+        (np.complex128, {"log_coeffs": True}),
+    ],
+)
 def test_derivatives_in_both_modes(dtype, options):
     """Compares derivatives of up to the third order with those of a loop of JAX's own operations."""
     arguments = tuple(0.5 * numbers(shape, dtype) for shape in [(2, 4), (2, 4), (2,)])
@@ -77,10 +84,7 @@ def test_derivatives_in_both_modes(dtype, options):
         return lambda *given: sum(jnp.sum(part**2) for part in jax.jvp(gradient, given, way)[1])
 
     tried = [
-        lambda of: along(of, ways[0]),
-        lambda of: along(along(of, ways[0]), ways[1]),
         lambda of: along(along(along(of, ways[0]), ways[1]), ways[2]),
-        lambda of: gradient_along(of, ways[0]),
         lambda of: gradient_along(along(of, ways[0]), ways[1]),
         lambda of: jax.grad(gradient_along(of, ways[0]), argnums=1, holomorphic=dtype == np.complex128),
         lambda of: jax.grad(along(jax.checkpoint(of), ways[0]), argnums=(0, 1, 2), holomorphic=dtype == np.complex128),
@@ -104,10 +108,11 @@ def test_some_tangents_and_gradients():
             exact = lambda x, c, h: (y := loop(x, c, h), y[..., -1])
             ours = lambda x, c, h: linrec(x, c, initial=h, return_final=True)
             given = (x, c, h)[number]
-            for way in (jax.grad, jax.jacfwd, jax.hessian, lambda of: jax.jacrev(jax.jacrev(of))):
-                got, wanted = (way(varied(of))(given) for of in (ours, exact))
+            for way in (jax.hessian, lambda of: jax.jacrev(jax.jacrev(of))):
+                got, wanted = (jax.jit(way(varied(of)))(given) for of in (ours, exact))
                 np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
-    got, wanted = (jax.hessian(lambda c, of=of: of(c, c, c[..., 0]).sum())(c) for of in (lambda x, c, h: linrec(x, c, initial=h), loop))
+    ours = lambda x, c, h: linrec(x, c, initial=h)
+    got, wanted = (jax.jit(jax.hessian(lambda c, of=of: of(c, c, c[..., 0]).sum()))(c) for of in (ours, loop))
     np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
     forward = lambda x, h: linrec(x, c, initial=h)
     back = jax.linear_transpose(forward, x, h)
@@ -134,7 +139,7 @@ def test_derivatives_within_scan_and_vmap():
         return jnp.sum(jnp.cos(jax.lax.scan(jax.checkpoint(step), jnp.zeros(()), chunks)[1]))
 
     whole = lambda x, c: jnp.sum(jnp.cos(loop(x, c, jnp.zeros(()))))
-    for way in (jax.grad, jax.jacfwd, jax.hessian):
+    for way in (jax.grad, jax.hessian):
         got, wanted = (jax.jit(jax.vmap(way(of, argnums=1)))(x, c) for of in (chained, whole))
         np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
     unbatched = [jax.vmap(jax.grad(of, argnums=(0, 1)), in_axes=(None, 0))(x[0], c) for of in (chained, whole)]
@@ -266,7 +271,7 @@ def test_an_error_of_a_handler_is_an_error_of_jax(target, reads, writes):
     expected = f"takes {reads + 1} arrays and flags, and returns {writes + 1}; here it takes"
     refused(f"{expected} 2 and returns {writes}", arrays[:2], like, flags=flags)
     refused(expected, [*arrays, jnp.ones(())], [*like, states])
-    refused(expected, [*arrays, jnp.ones(())], [*like, states], flags=np.float32(0))
+    refused(expected, [*arrays, jnp.ones(())], [*like, states], flags=np.float32(0.5))
     refused(r"shape mismatch in (for|back)ward_along: .* \[3\], coeffs \[2\]", [arrays[0], jnp.ones(2), *arrays[2:], jnp.ones(())], [*like, states], flags=flags)
     refused(".*puts has elements of XLA's type 4", [jnp.ones(3, np.int32)] * (reads + 1), [*like, states], flags=flags)
     refused("initial of f32; it has to be of f64", [*arrays, jnp.ones((), np.float32)], [*like, states], flags=flags)
