@@ -15,7 +15,8 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def double_precision():
-    with jax.enable_x64(True):
+    enable = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    with enable(True):
         yield
 
 
@@ -90,30 +91,29 @@ def test_derivatives_in_both_modes(dtype, options):
         lambda of: jax.grad(along(jax.checkpoint(of), ways[0]), argnums=(0, 1, 2), holomorphic=dtype == np.complex128),
         lambda of: lambda *given: jax.linearize(of, *given)[1](*ways[0]),
     ]
-    for derivative in tried:
-        for got, wanted in zip(*map(jax.tree.leaves, (jax.jit(derivative(of))(*arguments) for of in (ours, exact)))):
-            np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
+    # One program, as the compiler takes most of the time.
+    results = [jax.jit(lambda *given, of=of: [way(of)(*given) for way in tried])(*arguments) for of in (ours, exact)]
+    for got, wanted in zip(*map(jax.tree.leaves, results), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_some_tangents_and_gradients():
     """Only a few arguments vary, one is used twice, and the outputs or the final state are unused."""
-    x, c, h = numbers((3, 5)), 0.5 * numbers((3, 5)), numbers((3,))
-    for ignored in range(2):
-        for number in range(3):
+    x, c, h = given = numbers((3, 5)), 0.5 * numbers((3, 5)), numbers((3,))
+    ours = lambda x, c, h: linrec(x, c, initial=h, return_final=True)
+    exact = lambda x, c, h: (y := loop(x, c, h), y[..., -1])
 
-            def varied(of, number=number, ignored=ignored):
-                run = lambda varied: of(*[varied if n == number else given for n, given in enumerate((x, c, h))])[ignored]
-                return lambda given: jnp.sum(jnp.sin(run(given)))
+    def derivatives(of):
+        for returned in range(2):
+            for number in range(3):
+                alone = lambda one: of(*(one if n == number else other for n, other in enumerate(given)))[returned]
+                total = lambda one: jnp.sum(jnp.sin(alone(one)))
+                yield jax.hessian(total)(given[number])
+                yield jax.jacrev(jax.jacrev(total))(given[number])
+            yield jax.hessian(lambda c: jnp.sum(of(c, c, c[..., 0])[returned]))(c)
 
-            exact = lambda x, c, h: (y := loop(x, c, h), y[..., -1])
-            ours = lambda x, c, h: linrec(x, c, initial=h, return_final=True)
-            given = (x, c, h)[number]
-            for way in (jax.hessian, lambda of: jax.jacrev(jax.jacrev(of))):
-                got, wanted = (jax.jit(way(varied(of)))(given) for of in (ours, exact))
-                np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
-    ours = lambda x, c, h: linrec(x, c, initial=h)
-    got, wanted = (jax.jit(jax.hessian(lambda c, of=of: of(c, c, c[..., 0]).sum()))(c) for of in (ours, loop))
-    np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
+    for got, wanted in zip(*(jax.jit(lambda of=of: list(derivatives(of)))() for of in (ours, exact)), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-10)
     forward = lambda x, h: linrec(x, c, initial=h)
     back = jax.linear_transpose(forward, x, h)
     for got, wanted in zip(back(x), jax.vjp(lambda x, h: loop(x, c, h), x, h)[1](x)):
