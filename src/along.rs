@@ -86,11 +86,7 @@ pub fn forward_along_into<T: Element, D: RemoveAxis>(
     outputs: ArrayViewMut<T, D>,
     final_state: ArrayViewMut<T, D::Smaller>,
 ) -> Result<(), Error> {
-    let (inputs, results) = ([("inputs", inputs), ("coeffs", coeffs)], [("outputs", outputs)]);
-    let states = ("final_state", final_state);
-    let cpu = Cpu::default();
-    Arrays::new(FORWARD, axis, inputs, results, options, states)?
-        .each(|inputs, options, outputs| cpu.outputs(inputs, options, outputs))
+    Cpu::default().forward_along_into(inputs, coeffs, axis, options, outputs, final_state)
 }
 
 /// Computes the gradients along `axis` of arrays with any number of dimensions, on this machine's
@@ -138,12 +134,56 @@ pub fn backward_along_into<T: Element, D: RemoveAxis>(
     d_coeffs: ArrayViewMut<T, D>,
     d_initial: ArrayViewMut<T, D::Smaller>,
 ) -> Result<(), Error> {
-    let inputs = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)];
-    let results = [("d_inputs", d_inputs), ("d_coeffs", d_coeffs)];
-    let states = ("d_initial", d_initial);
-    let cpu = Cpu::default();
-    Arrays::new(BACKWARD, axis, inputs, results, options, states)?
-        .each(|inputs, options, gradients| cpu.gradients(inputs, options, gradients))
+    Cpu::default().backward_along_into(
+        d_outputs, coeffs, outputs, axis, options, d_inputs, d_coeffs, d_initial,
+    )
+}
+
+impl Cpu {
+    /// Computes [`forward_along_into`] by this engine: in order, say, or on this thread alone.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not match or there is no such axis.
+    pub fn forward_along_into<T: Element, D: RemoveAxis>(
+        &self,
+        inputs: ArrayView<T, D>,
+        coeffs: ArrayView<T, D>,
+        axis: Axis,
+        options: &Options<T, D::Smaller>,
+        outputs: ArrayViewMut<T, D>,
+        final_state: ArrayViewMut<T, D::Smaller>,
+    ) -> Result<(), Error> {
+        let (inputs, results) = ([("inputs", inputs), ("coeffs", coeffs)], [("outputs", outputs)]);
+        let states = ("final_state", final_state);
+        Arrays::new(FORWARD, axis, inputs, results, options, states)?
+            .each(|inputs, options, outputs| self.outputs(inputs, options, outputs))
+    }
+
+    /// Computes [`backward_along_into`] by this engine.
+    ///
+    /// # Errors
+    ///
+    /// If the shapes do not match or there is no such axis.
+    // Six arrays of one kind go in and out; a struct would name them no better.
+    #[allow(clippy::too_many_arguments)]
+    pub fn backward_along_into<T: Element, D: RemoveAxis>(
+        &self,
+        d_outputs: ArrayView<T, D>,
+        coeffs: ArrayView<T, D>,
+        outputs: ArrayView<T, D>,
+        axis: Axis,
+        options: &Options<T, D::Smaller>,
+        d_inputs: ArrayViewMut<T, D>,
+        d_coeffs: ArrayViewMut<T, D>,
+        d_initial: ArrayViewMut<T, D::Smaller>,
+    ) -> Result<(), Error> {
+        let inputs = [("d_outputs", d_outputs), ("coeffs", coeffs), ("outputs", outputs)];
+        let results = [("d_inputs", d_inputs), ("d_coeffs", d_coeffs)];
+        let states = ("d_initial", d_initial);
+        Arrays::new(BACKWARD, axis, inputs, results, options, states)?
+            .each(|inputs, options, gradients| self.gradients(inputs, options, gradients))
+    }
 }
 
 /// Returns the shape of the states: the shape of the arrays without the axis of the sequences.

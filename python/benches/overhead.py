@@ -17,14 +17,18 @@ from timing import Table, in_turn, medians, wall
 
 _library = torch.library.Library("linrec_overhead", "DEF")
 for _name in ("empty", "differentiable"):
-    _library.define(f"{_name}(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs) -> Tensor")
+    _library.define(f"{_name}(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs, bool in_order) -> Tensor")
     for _key in ("CPU", "CUDA"):
-        _library.impl(_name, lambda inputs, coeffs, initial, reverse, log_coeffs: torch.empty_like(inputs), _key)
+        _library.impl(_name, lambda inputs, coeffs, initial, *options: torch.empty_like(inputs), _key)
 torch.library.register_autograd(
     "linrec_overhead::differentiable",
-    lambda ctx, d_outputs: (d_outputs, None, None, None, None),
+    lambda ctx, d_outputs: (d_outputs, *[None] * 5),
     setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[1], output),
 )
+
+
+#: The options of `scan`: reverse, log_coeffs, in_order.
+PLAIN = (False, False, False)
 
 
 class Function(torch.autograd.Function):
@@ -58,16 +62,16 @@ def main() -> None:
     calls = {
         "torch.add": lambda: torch.add(x, c),
         "an empty autograd.Function": lambda: Function.apply(x, c),
-        "an empty operator": lambda: empty(x, c, None, False, False),
-        "an empty operator with gradients": lambda: differentiable(x, c, None, False, False),
-        "torch.ops.linrec.scan": lambda: operator(x, c, None, False, False),
+        "an empty operator": lambda: empty(x, c, None, *PLAIN),
+        "an empty operator with gradients": lambda: differentiable(x, c, None, *PLAIN),
+        "torch.ops.linrec.scan": lambda: operator(x, c, None, *PLAIN),
         "linrec": lambda: linrec(x, c),
         "linrec with a state": lambda: linrec(x, c, initial=h, return_final=True),
     }
     passes = {
-        "an empty operator with gradients": lambda: differentiable(x, c, None, False, False).backward(g),
+        "an empty operator with gradients": lambda: differentiable(x, c, None, *PLAIN).backward(g),
         "an empty autograd.Function": lambda: Function.apply(x, c).backward(g),
-        "torch.ops.linrec.scan": lambda: operator(x, c, None, False, False).backward(g),
+        "torch.ops.linrec.scan": lambda: operator(x, c, None, *PLAIN).backward(g),
         "linrec": lambda: linrec(x, c).backward(g),
     }
     for what, grad, measured in [("call", False, calls), ("call, recorded", True, calls), ("both passes", True, passes)]:

@@ -9,6 +9,7 @@ initial state, ``g`` the gradient with respect to ``y``, and ``*`` the complex c
     scan            y[l] = y[l-1] c[l] + x[l]
     scan_backward   d[l] = g[l] + c*[l+1] d[l+1],   dx = d,   dc[l] = d[l] y*[l-1],   dy[-1] = c*[0] d[0]
 
+All take ``reverse``, ``log_coeffs`` and ``in_order``, which goes on to the operators of the gradients.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from torch import Tensor
 
 from . import _native
 from ._eager import past_the_dispatcher
-from ._tensors import ACCUMULATORS, capsule, check, describe, on_device_of, stream_of
+from ._tensors import ACCUMULATORS, capsule, check, describe, of_type, on_device_of, rows_like, stream_of, to_dlpack
 
 _library = torch.library.Library("linrec", "DEF")
 # ANCHOR: define
 _library.define(
-    "scan(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs) -> Tensor",
+    "scan(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs, bool in_order) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 _library.define(
-    "scan_with_final(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs)"
+    "scan_with_final(Tensor inputs, Tensor coeffs, Tensor? initial, bool reverse, bool log_coeffs, bool in_order)"
     " -> (Tensor outputs, Tensor final)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 _library.define(
-    "scan_backward(Tensor d_outputs, Tensor coeffs, Tensor outputs, Tensor? initial, bool reverse, bool log_coeffs)"
-    " -> (Tensor d_inputs, Tensor d_coeffs, Tensor d_initial)",
+    "scan_backward(Tensor d_outputs, Tensor coeffs, Tensor outputs, Tensor? initial, bool reverse, bool log_coeffs,"
+    " bool in_order) -> (Tensor d_inputs, Tensor d_coeffs, Tensor d_initial)",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 # ANCHOR_END: define
@@ -83,34 +84,33 @@ def _states(rows: Tensor) -> Tensor:
 # converted to float32.
 
 
-def _of(dtype: torch.dtype, tensor: Tensor) -> Tensor:
-    return tensor if tensor.dtype == dtype else tensor.to(dtype)
+def _options(rows: Tensor, reverse: bool, log_coeffs: bool, in_order: bool) -> dict:
+    return {"axis": rows.ndim - 1, "reverse": reverse, "log_coeffs": log_coeffs, "in_order": in_order}
 
 
 def _scan_cpu(
-    inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool, final: Tensor | None = None
+    inputs: Tensor, coeffs: Tensor, initial: Tensor | None, *options: bool, final: Tensor | None = None
 ) -> Tensor:
     dtype = inputs.dtype
     wide = ACCUMULATORS[dtype]
-    inputs, coeffs = _of(wide, inputs), _of(wide, coeffs)
+    inputs, coeffs = of_type(wide, inputs), of_type(wide, coeffs)
     outputs = torch.empty_like(inputs)
-    arrays = map(capsule, (inputs, coeffs, initial, outputs, final))
-    options = {"axis": inputs.ndim - 1, "reverse": reverse, "log_coeffs": log_coeffs}
-    _native.forward(*arrays, **options, threads=torch.get_num_threads())
-    return _of(dtype, outputs)
+    arrays = (*map(capsule, (inputs, coeffs, initial)), to_dlpack(outputs), None if final is None else to_dlpack(final))
+    _native.forward(*arrays, **_options(inputs, *options), threads=torch.get_num_threads())
+    return of_type(dtype, outputs)
 
 
 def _scan_backward_cpu(
-    d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool
+    d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, *options: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     dtype = d_outputs.dtype
     wide = ACCUMULATORS[dtype]
-    d_outputs, coeffs, outputs = _of(wide, d_outputs), _of(wide, coeffs), _of(wide, outputs)
-    d_inputs, d_coeffs, d_initial = torch.empty_like(outputs), torch.empty_like(outputs), _states(outputs)
-    arrays = map(capsule, (d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial))
-    options = {"axis": d_outputs.ndim - 1, "reverse": reverse, "log_coeffs": log_coeffs}
-    _native.backward(*arrays, **options, threads=torch.get_num_threads())
-    return _of(dtype, d_inputs), _of(dtype, d_coeffs), d_initial
+    d_outputs, coeffs, outputs = of_type(wide, d_outputs), of_type(wide, coeffs), of_type(wide, outputs)
+    results = (torch.empty_like(outputs), torch.empty_like(outputs), _states(outputs))
+    arrays = (*map(capsule, (d_outputs, coeffs, outputs, initial)), *map(to_dlpack, results))
+    _native.backward(*arrays, **_options(d_outputs, *options), threads=torch.get_num_threads())
+    d_inputs, d_coeffs, d_initial = results
+    return of_type(dtype, d_inputs), of_type(dtype, d_coeffs), d_initial
 
 
 # On a GPU all arrays are contiguous; the work is queued on the current stream, without a wait.
@@ -118,45 +118,39 @@ def _scan_backward_cpu(
 
 # ANCHOR: kernel
 def _scan_cuda(
-    inputs: Tensor, coeffs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool, final: Tensor | None = None
+    inputs: Tensor, coeffs: Tensor, initial: Tensor | None, *options: bool, final: Tensor | None = None
 ) -> Tensor:
     inputs, coeffs = inputs.contiguous(), coeffs.contiguous()
     initial = None if initial is None else initial.contiguous()
-    outputs = _rows_like(inputs)
-    arrays = map(capsule, (inputs, coeffs, initial, outputs, final))
+    outputs = rows_like(inputs)
+    arrays = (*map(capsule, (inputs, coeffs, initial)), to_dlpack(outputs), None if final is None else to_dlpack(final))
     with on_device_of(inputs):
-        stream = stream_of(inputs)
-        _native.forward(*arrays, axis=inputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs, stream=stream)
+        _native.forward(*arrays, **_options(inputs, *options), stream=stream_of(inputs))
     return outputs
 # ANCHOR_END: kernel
 
 
 def _scan_backward_cuda(
-    d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, reverse: bool, log_coeffs: bool
+    d_outputs: Tensor, coeffs: Tensor, outputs: Tensor, initial: Tensor | None, *options: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     d_outputs, coeffs, outputs = d_outputs.contiguous(), coeffs.contiguous(), outputs.contiguous()
     initial = None if initial is None else initial.contiguous()
-    results = (_rows_like(d_outputs), _rows_like(d_outputs), _states(d_outputs))
-    arrays = map(capsule, (d_outputs, coeffs, outputs, initial, *results))
+    results = (rows_like(d_outputs), rows_like(d_outputs), _states(d_outputs))
+    arrays = (*map(capsule, (d_outputs, coeffs, outputs, initial)), *map(to_dlpack, results))
     with on_device_of(d_outputs):
-        stream = stream_of(d_outputs)
-        _native.backward(*arrays, axis=d_outputs.ndim - 1, reverse=reverse, log_coeffs=log_coeffs, stream=stream)
+        _native.backward(*arrays, **_options(d_outputs, *options), stream=stream_of(d_outputs))
     return results
-
-
-def _rows_like(tensor: Tensor) -> Tensor:
-    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
 def _with_final(kernel: Callable) -> Callable:
     """Returns the kernel of ``scan_with_final`` that is made of one of ``scan``."""
 
-    def with_final(inputs, coeffs, initial, reverse, log_coeffs):
+    def with_final(inputs, coeffs, initial, *options):
         final = _states(inputs)
         if inputs.shape[-1] == 0:
             final = final.zero_() if initial is None else final.copy_(initial)
             return _like(inputs), final
-        return kernel(inputs, coeffs, initial, reverse, log_coeffs, final), final
+        return kernel(inputs, coeffs, initial, *options, final=final), final
 
     return with_final
 
@@ -186,25 +180,25 @@ for _place in ("cpu", "cuda"):
 
 
 def _like(tensor: Tensor) -> Tensor:
-    return _rows_like(tensor) if tensor.is_cuda else torch.empty_like(tensor)
+    return rows_like(tensor) if tensor.is_cuda else torch.empty_like(tensor)
 
 
 # ANCHOR: fake
 @torch.library.register_fake("linrec::scan")
-def _(inputs, coeffs, initial, reverse, log_coeffs):
+def _(inputs, coeffs, initial, *_options):
     _check_forward(inputs, coeffs, initial)
     return _like(inputs)
 # ANCHOR_END: fake
 
 
 @torch.library.register_fake("linrec::scan_with_final")
-def _(inputs, coeffs, initial, reverse, log_coeffs):
+def _(inputs, coeffs, initial, *_options):
     _check_with_final(inputs, coeffs, initial)
     return _like(inputs), _states(inputs)
 
 
 @torch.library.register_fake("linrec::scan_backward")
-def _(d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
+def _(d_outputs, coeffs, outputs, initial, *_options):
     _check_backward(d_outputs, coeffs, outputs, initial)
     return _like(outputs), _like(outputs), _states(outputs)
 
@@ -231,38 +225,37 @@ def _shifted_back(sequences: Tensor, reverse: bool) -> tuple[Tensor, Tensor]:
 
 
 def _save(ctx, inputs, output) -> None:
-    _, coeffs, initial, reverse, log_coeffs = inputs
+    _, coeffs, initial, *ctx.options = inputs
     outputs = output if isinstance(output, Tensor) else output[0]
     # Only the gradients of coefficients need the outputs. Numbers of 16 bits save them for the
     # gradients of initial states, too, which are of the accumulator's type.
     of_states = ctx.needs_input_grad[2] and outputs.dtype != ACCUMULATORS[outputs.dtype]
     ctx.save_for_backward(coeffs, outputs if ctx.needs_input_grad[1] or of_states else None, initial)
-    ctx.reverse, ctx.log_coeffs = reverse, log_coeffs
 
 
 # ANCHOR: gradient
 def _scan_gradient(ctx, d_outputs):
-    return *_gradients(d_outputs, *ctx.saved_tensors, ctx.reverse, ctx.log_coeffs), None, None
+    return *_gradients(d_outputs, *ctx.saved_tensors, *ctx.options), None, None, None
 
 
-def _gradients(d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
+def _gradients(d_outputs, coeffs, outputs, initial, *options):
     """Returns the gradients of inputs, coefficients and initial states, ``None`` if they are not wanted."""
     if outputs is None:
-        deltas, d_initial = _deltas(scan, d_outputs, coeffs, initial, reverse, log_coeffs)
+        deltas, d_initial = _deltas(scan, d_outputs, coeffs, initial, *options)
         return deltas, None, d_initial
-    gradients = scan_backward(d_outputs, coeffs, outputs, initial, reverse, log_coeffs)
+    gradients = scan_backward(d_outputs, coeffs, outputs, initial, *options)
     d_inputs, d_coeffs, d_initial = gradients
     return d_inputs, d_coeffs, None if initial is None else d_initial
 # ANCHOR_END: gradient
 
 
-def _deltas(scan, d_outputs, coeffs, initial, reverse, log_coeffs) -> tuple[Tensor, Tensor | None]:
+def _deltas(scan, d_outputs, coeffs, initial, reverse, log_coeffs, in_order) -> tuple[Tensor, Tensor | None]:
     """Returns the gradients of inputs and of the initial states, for which outputs are not needed."""
     if d_outputs.shape[-1] == 0:
         return d_outputs, None if initial is None else torch.zeros_like(initial)
     # The coefficient after the last step is 0; as a logarithm it is e^0, times a state of 0.
     later = shifted(coeffs, None, not reverse).conj()
-    deltas = scan(d_outputs, later, None, not reverse, log_coeffs)
+    deltas = scan(d_outputs, later, None, not reverse, log_coeffs, in_order)
     if initial is None:
         return deltas, None
     first = coeffs[..., -1 if reverse else 0]
@@ -278,46 +271,45 @@ def _save_with_final(ctx, inputs, output) -> None:
 def _scan_with_final_gradient(ctx, d_outputs, d_final):
     """The gradient of a final state is added to that of the last output, in the accumulator's type."""
     if d_final is None:
-        return (None,) * 5 if d_outputs is None else _scan_gradient(ctx, d_outputs)
+        return (None,) * 6 if d_outputs is None else _scan_gradient(ctx, d_outputs)
     coeffs, outputs, initial = ctx.saved_tensors
     dtype, wide = coeffs.dtype, d_final.dtype
     if coeffs.shape[-1] == 0:
         d_inputs = torch.zeros_like(coeffs)
-        return d_inputs, torch.zeros_like(coeffs), None if initial is None else d_final, None, None
-    d_outputs = torch.zeros_like(coeffs, dtype=wide) if d_outputs is None else _of(wide, d_outputs)
-    if ctx.reverse:
+        return d_inputs, torch.zeros_like(coeffs), None if initial is None else d_final, None, None, None
+    d_outputs = torch.zeros_like(coeffs, dtype=wide) if d_outputs is None else of_type(wide, d_outputs)
+    if ctx.options[0]:  # reverse
         first, others = d_outputs[..., :1] + d_final.unsqueeze(-1), d_outputs[..., 1:]
         d_outputs = torch.cat([first, others], dim=-1)
     else:
         others, last = d_outputs[..., :-1], d_outputs[..., -1:] + d_final.unsqueeze(-1)
         d_outputs = torch.cat([others, last], dim=-1)
-    coeffs, outputs = _of(wide, coeffs), None if outputs is None else _of(wide, outputs)
-    d_inputs, d_coeffs, d_initial = _gradients(d_outputs, coeffs, outputs, initial, ctx.reverse, ctx.log_coeffs)
-    return _of(dtype, d_inputs), None if d_coeffs is None else _of(dtype, d_coeffs), d_initial, None, None
+    coeffs, outputs = of_type(wide, coeffs), None if outputs is None else of_type(wide, outputs)
+    d_inputs, d_coeffs, d_initial = _gradients(d_outputs, coeffs, outputs, initial, *ctx.options)
+    return of_type(dtype, d_inputs), None if d_coeffs is None else of_type(dtype, d_coeffs), d_initial, None, None, None
 
 
 def _save_backward(ctx, inputs, output) -> None:
-    _, coeffs, outputs, initial, reverse, log_coeffs = inputs
+    _, coeffs, outputs, initial, *ctx.options = inputs
     ctx.save_for_backward(coeffs, outputs, initial, output[0])
-    ctx.reverse, ctx.log_coeffs = reverse, log_coeffs
 
 
 # ANCHOR: double
 def _scan_backward_gradient(ctx, of_d_inputs, of_d_coeffs, of_d_initial):
     """Computes gradients of the gradients: one ``scan`` in the first direction, and products."""
     coeffs, outputs, initial, deltas = ctx.saved_tensors
-    reverse, log_coeffs = ctx.reverse, ctx.log_coeffs
+    reverse, log_coeffs, _in_order = ctx.options
     before = shifted(outputs, initial, reverse)
     factors = coeffs.exp() if log_coeffs else coeffs
     # d_coeffs is a product of the deltas, the states before, and with logarithms the factors.
     of_products = of_d_coeffs * factors if log_coeffs else of_d_coeffs
-    of_deltas = scan(of_d_inputs + of_products * before, coeffs, of_d_initial, reverse, log_coeffs)
+    of_deltas = scan(of_d_inputs + of_products * before, coeffs, of_d_initial, *ctx.options)
     of_coeffs = deltas * shifted(of_deltas, of_d_initial, reverse).conj()
     if log_coeffs:
         of_coeffs = (of_coeffs + of_d_coeffs.conj() * deltas * before.conj()) * factors.conj()
     of_outputs, of_initial = _shifted_back(of_products.conj() * deltas, reverse)
     of_initial = None if initial is None else of_initial.to(initial.dtype)
-    return of_deltas, of_coeffs, of_outputs, of_initial, None, None
+    return of_deltas, of_coeffs, of_outputs, of_initial, None, None, None
 # ANCHOR_END: double
 
 
@@ -349,21 +341,21 @@ def _batched(info, in_dims, tensors):
 
 
 @torch.library.register_vmap("linrec::scan")
-def _(info, in_dims, inputs, coeffs, initial, reverse, log_coeffs):
+def _(info, in_dims, inputs, coeffs, initial, *options):
     inputs, coeffs, initial = _batched(info, in_dims, (inputs, coeffs, initial))
-    return scan(inputs, coeffs, initial, reverse, log_coeffs), 0
+    return scan(inputs, coeffs, initial, *options), 0
 
 
 @torch.library.register_vmap("linrec::scan_with_final")
-def _(info, in_dims, inputs, coeffs, initial, reverse, log_coeffs):
+def _(info, in_dims, inputs, coeffs, initial, *options):
     inputs, coeffs, initial = _batched(info, in_dims, (inputs, coeffs, initial))
-    return scan_with_final(inputs, coeffs, initial, reverse, log_coeffs), (0, 0)
+    return scan_with_final(inputs, coeffs, initial, *options), (0, 0)
 
 
 @torch.library.register_vmap("linrec::scan_backward")
-def _(info, in_dims, d_outputs, coeffs, outputs, initial, reverse, log_coeffs):
+def _(info, in_dims, d_outputs, coeffs, outputs, initial, *options):
     tensors = _batched(info, in_dims, (d_outputs, coeffs, outputs, initial))
-    return scan_backward(*tensors, reverse, log_coeffs), (0, 0, 0)
+    return scan_backward(*tensors, *options), (0, 0, 0)
 
 
 # Forward mode and the transforms of `torch.func`, which operators of `torch.library` lack.
@@ -375,31 +367,32 @@ class DifferentiableScan(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(inputs, coeffs, initial, reverse, log_coeffs):
-        return scan(inputs, coeffs, initial, reverse, log_coeffs)
+    def forward(inputs, coeffs, initial, reverse, log_coeffs, in_order):
+        return scan(inputs, coeffs, initial, reverse, log_coeffs, in_order)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        _, coeffs, initial, ctx.reverse, ctx.log_coeffs = inputs
+        _, coeffs, initial, *ctx.options = inputs
         ctx.save_for_backward(coeffs, output, initial)
         ctx.save_for_forward(coeffs, output, initial)
 
     @staticmethod
     def backward(ctx, d_outputs):
         coeffs, outputs, initial = ctx.saved_tensors
-        reverse, log_coeffs = ctx.reverse, ctx.log_coeffs
-        deltas, d_initial = _deltas(DifferentiableScan.apply, d_outputs, coeffs, initial, reverse, log_coeffs)
+        reverse, log_coeffs, _in_order = ctx.options
+        deltas, d_initial = _deltas(DifferentiableScan.apply, d_outputs, coeffs, initial, *ctx.options)
         d_coeffs = deltas * shifted(outputs, initial, reverse).conj()
         if log_coeffs:
             d_coeffs = d_coeffs * coeffs.exp().conj()
-        return deltas, d_coeffs, d_initial, None, None
+        return deltas, d_coeffs, d_initial, None, None, None
 
     @staticmethod
-    def jvp(ctx, d_inputs, d_coeffs, d_initial, _reverse, _log_coeffs):
+    def jvp(ctx, d_inputs, d_coeffs, d_initial, *_options):
         coeffs, outputs, initial = ctx.saved_tensors
+        reverse, log_coeffs, _in_order = ctx.options
         changes = torch.zeros_like(outputs) if d_inputs is None else d_inputs
         if d_coeffs is not None:
-            if ctx.log_coeffs:
+            if log_coeffs:
                 d_coeffs = d_coeffs * coeffs.exp()
-            changes = changes + d_coeffs * shifted(outputs, initial, ctx.reverse)
-        return DifferentiableScan.apply(changes, coeffs, d_initial, ctx.reverse, ctx.log_coeffs)
+            changes = changes + d_coeffs * shifted(outputs, initial, reverse)
+        return DifferentiableScan.apply(changes, coeffs, d_initial, *ctx.options)

@@ -22,6 +22,7 @@ def linrec(
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: Literal[False] = False,
 ) -> Tensor: ...
 @overload
@@ -33,6 +34,7 @@ def linrec(
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: Literal[True],
 ) -> tuple[Tensor, Tensor]: ...
 @overload
@@ -44,6 +46,7 @@ def linrec(
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: bool,
 ) -> Tensor | tuple[Tensor, Tensor]: ...
 def linrec(
@@ -54,6 +57,7 @@ def linrec(
     dim: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` along one axis.
@@ -67,6 +71,7 @@ def linrec(
         dim: the axis of the sequences.
         reverse: walk from the last element to the first: ``y[l] = y[l+1] * c[l] + x[l]``.
         log_coeffs: ``coeffs`` are ``ln c``.
+        in_order: take the steps one after the other, for large coefficients (see below).
         return_final: also return the state after the last step.
 
     Returns:
@@ -82,9 +87,11 @@ def linrec(
     narrower one. As in a sum, a number or a tensor without axes widens no tensor with axes: a
     coefficient 0.9 is rounded to the type of ``inputs``.
 
-    The steps are not taken in order: products of several coefficients are computed on the way. Where
-    such a product overflows (``1e20 * 1e20`` in float32), outputs can be infinite or NaN that are
-    finite when the steps are taken one after the other.
+    By default the steps are not taken in order: products of several coefficients are computed on the
+    way. Where such a product overflows (``1e20 * 1e20`` in float32), outputs and gradients can be
+    infinite or NaN although the states are finite. ``in_order=True`` takes one step after the other, in
+    the gradients as well, as a loop does, with one rounding a step. Many sequences are then computed at
+    once, but a single one by one thread: on a GPU it takes several times as long.
 
     On a GPU it runs on the current stream, by kernels that are part of this package. It has
     gradients of any order, forward-mode derivatives (not under ``torch.compile``) and a rule for
@@ -95,20 +102,22 @@ def linrec(
     >>> linrec(torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.0, 1.0, 0.5, 0.5]))
     tensor([1.0000, 3.0000, 4.5000, 6.2500])
     """
+    options = (bool(reverse), bool(log_coeffs), bool(in_order))
     if initial is None and dim == -1 and not return_final and is_plain_call():
         # The common call: nothing has to be promoted, broadcast or moved, so one look is enough.
         place = place_of(inputs)
         if place is not None and place == place_of(coeffs) and _are_alike(inputs, coeffs):
-            return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, reverse, log_coeffs)
+            return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, *options)
     if isinstance(inputs, Tensor):
         coeffs, initial = _on_device(coeffs, inputs), _on_device(initial, inputs)
     check("linrec", ("inputs", inputs), [("coeffs", coeffs), ("initial", initial)])
     if inputs.dtype != coeffs.dtype:
-        dtype = torch.result_type(inputs, coeffs)
+        dtype = _result_type(inputs, coeffs)
         inputs, coeffs = inputs.to(dtype), coeffs.to(dtype)
     if initial is not None and initial.is_complex() and not inputs.is_complex():
         raise TypeError(f"linrec: initial is {describe(initial)}, and inputs are {describe(inputs)}: they are real")
-    if inputs.shape != coeffs.shape:
+    # An export with symbolic sizes compares only sizes of the same axis.
+    if inputs.ndim != coeffs.ndim or inputs.shape != coeffs.shape:
         try:
             inputs, coeffs = torch.broadcast_tensors(inputs, coeffs)
         except RuntimeError:
@@ -123,7 +132,7 @@ def linrec(
         inputs, coeffs = inputs.movedim(dim, -1), coeffs.movedim(dim, -1)
     if initial is not None:
         initial = _states(initial, inputs)
-    arguments = (inputs, coeffs, initial, reverse, log_coeffs)
+    arguments = (inputs, coeffs, initial, *options)
     if not return_final:
         outputs = (DifferentiableScan.apply if is_transformed() else scan)(*arguments)
         return outputs if last else outputs.movedim(-1, dim)
@@ -131,11 +140,11 @@ def linrec(
     return (outputs if last else outputs.movedim(-1, dim)), final
 
 
-def _transformed_with_final(inputs, coeffs, initial, reverse, log_coeffs) -> tuple[Tensor, Tensor]:
+def _transformed_with_final(inputs, coeffs, initial, reverse, *options) -> tuple[Tensor, Tensor]:
     """``scan_with_final`` for forward mode and transforms: the type of the computation is wide."""
     dtype = inputs.dtype
     wide = ACCUMULATORS[dtype]
-    outputs = DifferentiableScan.apply(inputs.to(wide), coeffs.to(wide), initial, reverse, log_coeffs)
+    outputs = DifferentiableScan.apply(inputs.to(wide), coeffs.to(wide), initial, reverse, *options)
     if outputs.shape[-1] > 0:
         final = outputs.select(-1, 0 if reverse else -1).clone()
     elif initial is not None:
@@ -155,8 +164,16 @@ def _on_device(value: Tensor | complex | None, inputs: Tensor) -> Tensor | None:
 
 
 def _type_of(number: complex, inputs: Tensor) -> torch.dtype:
-    dtype = torch.result_type(inputs, number)
+    dtype = _result_type(inputs, number)
     return dtype if dtype in ACCUMULATORS else torch.get_default_dtype()
+
+
+def _result_type(inputs: Tensor, other: Tensor | complex) -> torch.dtype:
+    """``torch.result_type``, which compilers do not trace: for them the type of an empty product."""
+    if not torch.compiler.is_compiling():
+        return torch.result_type(inputs, other)
+    empty = lambda tensor: tensor.new_empty((0,) * tensor.ndim)
+    return (empty(inputs) * (empty(other) if isinstance(other, Tensor) else other)).dtype
 
 
 def _are_alike(inputs: Tensor, coeffs: Tensor) -> bool:
@@ -181,7 +198,7 @@ def is_transformed() -> bool:
 def _states(initial: Tensor, rows: Tensor) -> Tensor:
     """Returns the initial states, one for each of the ``rows``, in the accumulator's type."""
     shape = rows.shape[:-1]
-    if initial.shape != shape:
+    if initial.ndim != len(shape) or initial.shape != shape:
         try:
             initial = initial.expand(shape)
         except RuntimeError:

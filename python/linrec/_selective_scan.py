@@ -7,6 +7,8 @@ derivatives of higher order it is composed of :func:`linrec.linrec`.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -14,7 +16,7 @@ from torch.nn import functional
 from . import _native
 from ._eager import is_plain_call, past_the_dispatcher, place_of
 from ._recurrence import is_transformed, linrec
-from ._tensors import ACCUMULATORS, capsule, check, describe, on_device_of, stream_of
+from ._tensors import ACCUMULATORS, capsule, check, describe, of_type, on_device_of, rows_like, stream_of, to_dlpack
 
 #: The number of steps between the states that the forward pass saves for the backward pass.
 CHECKPOINT_STEPS = {"cpu": 64, "cuda": 8}
@@ -83,10 +85,8 @@ def selective_scan(
         # The common call: nothing has to be converted, so one look is enough.
         place = _place_of_all(*tensors)
         if place is not None:
-            is_recorded = torch.is_grad_enabled() and any(map(_requires_grad, tensors))
-            B, C = (_grouped(tensor) for tensor in (B, C))
-            arguments = (u, delta, A, B, C, D, z, delta_bias, None, None, delta_softplus, is_recorded)
-            out, last, _ = scan.short(place, is_recorded, *arguments)
+            is_recorded = torch.is_grad_enabled() and _require_grad(*tensors)
+            out, last, _ = scan.short(place, is_recorded, *tensors, None, None, delta_softplus, is_recorded)
             return (out, last) if return_last_state else out
     _check(*tensors)
     restarts = None
@@ -160,7 +160,7 @@ def _scan(u, delta, A, B, C, D, z, delta_bias, initial, restarts, softplus) -> t
     dtype, wide = u.dtype, ACCUMULATORS[u.dtype]
     in_time = lambda tensor: None if tensor is None else tensor.to(dtype)
     others = lambda tensor: None if tensor is None else tensor.to(wide)
-    B, C = (_grouped(tensor).to(dtype) if tensor.ndim > 2 else tensor.to(wide) for tensor in (B, C))
+    B, C = (tensor.to(dtype if tensor.ndim > 2 else wide) for tensor in (B, C))
     tensors = (u, in_time(delta), others(A), B, C, others(D), in_time(z), others(delta_bias), others(initial))
     out, last, _ = scan(*tensors, restarts, softplus, _gradients_may_follow(*tensors))
     return out, last
@@ -244,10 +244,6 @@ def _unpacked(cu_seqlens, u, delta, A, B, C, D, z, delta_bias, softplus, initial
     return out.movedim(-1, 1)[places].movedim(0, -1).unsqueeze(0).to(dtype), last
 
 
-def _requires_grad(tensor: Tensor | None) -> bool:
-    return tensor is not None and tensor.requires_grad
-
-
 #: The types that are computed without a conversion, by the type of device.
 _STORED = {
     "cpu": (torch.float32, torch.float64, torch.bfloat16, torch.float16),
@@ -258,43 +254,46 @@ _STORED = {
 def _place_of_all(u, delta, A, B, C, D, z, delta_bias) -> str | None:
     """Returns the type of device if the operator takes all these tensors as they are, or ``None``."""
     place = place_of(u)
-    if place not in _STORED or u.dtype not in _STORED[place] or u.ndim != 3:
+    if place not in _STORED or u.dtype not in _STORED[place] or u.ndim != 3 or place_of(A) != place:
         return None
-    device, dtype, rows = u.get_device(), u.dtype, u.shape
-    (batch, channels, length), wide = rows, ACCUMULATORS[dtype]
-
-    def fits(tensor, dtype, shape) -> bool:
-        return place_of(tensor) == place and tensor.get_device() == device and tensor.dtype is dtype and tensor.shape == shape
-
-    if A is None or A.ndim != 2 or not fits(A, wide, (channels, A.shape[1])) or not fits(delta, dtype, rows):
+    device, dtype, rows, rates = u.get_device(), u.dtype, u.shape, A.shape
+    wide, groups = ACCUMULATORS[dtype], 0
+    batch, channels, length = rows
+    if A.dtype is not wide or len(rates) != 2 or rates[0] != channels or A.get_device() != device:
         return None
-    states, groups = A.shape[1], 0
-    if place == "cuda" and states > MOST_STATES:
+    if place == "cuda" and rates[1] > MOST_STATES:
         return None
-    for coupling in (B, C):
-        if coupling.ndim == 2:
-            is_right = fits(coupling, wide, A.shape)
-        elif coupling.ndim == 3:
-            is_right = groups <= 1 and fits(coupling, dtype, (batch, states, length))
-            groups = 1
+    for tensor in (B, C):
+        if place_of(tensor) != place or tensor.get_device() != device:
+            return None
+        shape = tensor.shape
+        if len(shape) == 2:
+            is_right = tensor.dtype is wide and shape == rates
         else:
-            number = coupling.shape[1] if coupling.ndim == 4 else 0
-            is_right = number > 0 and groups in (0, number) and channels % number == 0
-            is_right = is_right and fits(coupling, dtype, (batch, number, states, length))
+            number = 1 if len(shape) == 3 else shape[1] if len(shape) == 4 else 0
+            is_right = number > 0 and groups in (0, number) and channels % number == 0 and tensor.dtype is dtype
+            is_right = is_right and shape[0] == batch and shape[-2] == rates[1] and shape[-1] == length
             groups = number
         if not is_right:
             return None
-    for tensor, kind, shape in ((D, wide, (channels,)), (delta_bias, wide, (channels,)), (z, dtype, rows)):
-        if tensor is not None and not fits(tensor, kind, shape):
+    constants = rates[:1]
+    for tensor, kind, shape in ((delta, dtype, rows), (D, wide, constants), (delta_bias, wide, constants), (z, dtype, rows)):
+        if tensor is None and tensor is not delta:
+            continue
+        if place_of(tensor) != place or tensor.dtype is not kind or tensor.shape != shape or tensor.get_device() != device:
             return None
     return place
+
+
+def _require_grad(*tensors: Tensor | None) -> bool:
+    return any([tensor.requires_grad for tensor in tensors if tensor is not None])
 
 
 def _gradients_may_follow(*tensors: Tensor | None) -> bool:
     """True if a backward pass may need the states; compilers and transforms do not say."""
     if not torch.is_grad_enabled():
         return False
-    return not is_plain_call() or any(map(_requires_grad, tensors))
+    return not is_plain_call() or _require_grad(*tensors)
 
 
 def _grouped(coupling: Tensor) -> Tensor:
@@ -304,6 +303,9 @@ def _grouped(coupling: Tensor) -> Tensor:
 def _check(u, delta, A, B, C, D, z, delta_bias) -> None:
     operation = "selective_scan"
     named = [("delta", delta), ("A", A), ("B", B), ("C", C), ("D", D), ("z", z), ("delta_bias", delta_bias)]
+    for name, tensor in named[:4]:
+        if tensor is None:
+            raise TypeError(f"{operation}: {name} is None, and only D, z and delta_bias may be")
     check(operation, ("u", u), named)
     if u.ndim != 3 or A.ndim != 2:
         raise ValueError(
@@ -400,25 +402,33 @@ def _prepared(place: str, tensors) -> list[Tensor | None]:
     """Returns tensors as the device takes them: a GPU row after row, the CPU in the type of the computation."""
     if place == "cuda":
         return [None if tensor is None else tensor.contiguous() for tensor in tensors]
-    return [None if tensor is None else tensor.to(ACCUMULATORS[tensor.dtype]) for tensor in tensors]
+    return [None if tensor is None else of_type(ACCUMULATORS[tensor.dtype], tensor) for tensor in tensors]
 
 
 def _results(u: Tensor, A: Tensor, keep: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Allocates the outputs, the last states, and the checkpoints, which are empty unless kept."""
-    (batch, channels, length), states = u.shape, A.shape[1]
+    """Allocates the outputs, the last states, and the checkpoints, which are empty unless kept.
+
+    The checkpoints have one axis: an export with a symbolic length would note that an axis of chunks
+    has one element, or more.
+    """
+    states = (u.shape[0], u.shape[1], A.shape[1])
+    return rows_like(u), A.new_empty(states), A.new_empty(_chunks(u) * math.prod(states) if keep else 0)
+
+
+def _chunks(u: Tensor) -> int:
+    """The number of checkpoints along a sequence."""
     steps = CHECKPOINT_STEPS[u.device.type]
-    chunks = (length + steps - 1) // steps
-    return (
-        u.new_empty(u.shape),
-        A.new_empty((batch, channels, states)),
-        A.new_empty((batch, chunks, channels, states) if keep else 0),
-    )
+    return (u.shape[2] + steps - 1) // steps
+
+
+def _checkpoints(kept: Tensor, u: Tensor, A: Tensor) -> Tensor:
+    return kept.view(u.shape[0], _chunks(u), u.shape[1], A.shape[1])
 
 
 def _gradients(tensors) -> list[Tensor]:
     """Allocates the gradients, with an empty tensor for an absent argument."""
     u = tensors[0]
-    return [u.new_empty(0) if tensor is None else tensor.new_empty(tensor.shape) for tensor in tensors]
+    return [u.new_empty(0) if tensor is None else rows_like(tensor) for tensor in tensors]
 
 
 def _scan_on(place: str):
@@ -430,12 +440,12 @@ def _scan_on(place: str):
         inputs = _prepared(place, tensors)
         out, last, checkpoints = _results(inputs[0], inputs[2], keep)
         if u.numel() > 0:
-            written = (out, last, checkpoints if keep else None)
+            written = (to_dlpack(out), to_dlpack(last), to_dlpack(_checkpoints(checkpoints, u, inputs[2])) if keep else None)
             _call(place, _native.selective_scan_forward, inputs, restarts, softplus, written)
         else:
             # Without a step the states are the initial ones.
             last = last.zero_() if initial is None else last.copy_(initial)
-        return out.to(u.dtype), last, checkpoints
+        return of_type(u.dtype, out), last, checkpoints
 
     return scan
 
@@ -451,23 +461,24 @@ def _scan_backward_on(place: str):
             if tensors[8] is not None and d_last is not None:
                 results[8].copy_(d_last)
             return tuple(results)
+        checkpoints = _checkpoints(checkpoints, u, tensors[2])
         inputs, given = _prepared(place, tensors), _prepared(place, (d_out, d_last, checkpoints))
         results = _gradients(inputs)
-        wanted = [None if tensor is None else result for tensor, result in zip(tensors, results)]
-        _call(place, _native.selective_scan_backward, inputs, restarts, softplus, given, wanted)
-        return tuple(result if tensor is None else result.to(tensor.dtype) for tensor, result in zip(tensors, results))
+        wanted = [None if tensor is None else to_dlpack(result) for tensor, result in zip(tensors, results)]
+        _call(place, _native.selective_scan_backward, inputs, restarts, softplus, [*map(capsule, given)], wanted)
+        return tuple(result if tensor is None else of_type(tensor.dtype, result) for tensor, result in zip(tensors, results))
 
     return scan_backward
 
 
-def _call(place: str, function, inputs, restarts, softplus, *others) -> None:
-    flags = None if restarts is None else restarts.to(torch.uint8).contiguous()
-    first, *arrays = ([capsule(tensor) for tensor in tensors] for tensors in (inputs, *others))
+def _call(place: str, function, inputs, restarts, softplus, *capsules) -> None:
+    flags = None if restarts is None else capsule(restarts.to(torch.uint8).contiguous())
+    arguments = ([*map(capsule, inputs)], flags, softplus, *capsules)
     if place == "cpu":
-        function(first, capsule(flags), softplus, *arrays, threads=torch.get_num_threads())
+        function(*arguments, threads=torch.get_num_threads())
         return
     with on_device_of(inputs[0]):
-        function(first, capsule(flags), softplus, *arrays, stream=stream_of(inputs[0]))
+        function(*arguments, stream=stream_of(inputs[0]))
 
 
 _SCANS = {place: _scan_on(place) for place in CHECKPOINT_STEPS}

@@ -80,6 +80,16 @@ def stream_of(tensor: Tensor) -> int:
     return torch.cuda.current_stream(tensor.device).cuda_stream
 
 
+def of_type(dtype: torch.dtype, tensor: Tensor) -> Tensor:
+    """Returns ``tensor.to(dtype)``, which costs a microsecond even where it does nothing."""
+    return tensor if tensor.dtype is dtype else tensor.to(dtype)
+
+
+def rows_like(tensor: Tensor) -> Tensor:
+    """Allocates a tensor of the same shape, whose rows follow one another."""
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
 _nothing = nullcontext()
 #: `torch.cuda.current_device` without its check for CUDA, which has tensors already.
 _current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)

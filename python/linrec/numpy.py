@@ -34,6 +34,7 @@ def linrec(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: Literal[False] = False,
 ) -> NDArray[Any]: ...
 @overload
@@ -45,6 +46,7 @@ def linrec(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: Literal[True],
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 @overload
@@ -56,6 +58,7 @@ def linrec(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: bool,
 ) -> NDArray[Any] | tuple[NDArray[Any], NDArray[Any]]: ...
 def linrec(
@@ -66,6 +69,7 @@ def linrec(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: bool = False,
 ):
     """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` along an axis.
@@ -78,6 +82,7 @@ def linrec(
         axis: the axis of the sequences.
         reverse: walk from the last element to the first.
         log_coeffs: ``coeffs`` are ``ln c``.
+        in_order: take the steps one after the other, for large coefficients (see below).
         return_final: also return the state after the last step.
 
     Returns:
@@ -86,9 +91,10 @@ def linrec(
         or complex128, promoted as in NumPy (``linrec(x, 0.9)`` is of the type of ``x``). Integers
         become float64. float16 is computed in float32, and the final state is float32.
 
-    The steps are not taken in order: products of several coefficients are computed on the way. Where
-    such a product overflows (``1e20 * 1e20`` in float32), outputs can be infinite or NaN that are
-    finite when the steps are taken one after the other.
+    By default the steps are not taken in order: products of several coefficients are computed on the
+    way. Where such a product overflows (``1e20 * 1e20`` in float32), outputs and gradients can be
+    infinite or NaN although the states are finite. ``in_order=True`` takes one step after the other, as
+    a loop does, with one rounding a step.
 
     >>> from linrec.numpy import linrec
     >>> linrec([1.0, 2.0, 3.0, 4.0], [0.0, 1.0, 0.5, 0.5])
@@ -105,6 +111,7 @@ def linrec(
         axis=axis,
         reverse=bool(reverse),
         log_coeffs=bool(log_coeffs),
+        in_order=bool(in_order),
     )
     outputs = y.astype(narrow, copy=False)
     if not return_final:
@@ -124,6 +131,7 @@ def backward(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
 ) -> Gradients:
     """Computes the gradients of a loss from its gradient with respect to the outputs.
 
@@ -131,7 +139,7 @@ def backward(
         d_outputs: the gradient with respect to the outputs.
         coeffs: the coefficients of :func:`linrec`.
         outputs: the outputs of :func:`linrec`.
-        initial, axis, reverse, log_coeffs: the other arguments of :func:`linrec`.
+        initial, axis, reverse, log_coeffs, in_order: the other arguments of :func:`linrec`.
 
     Returns:
         The gradients with respect to ``inputs`` and ``coeffs`` (with ``log_coeffs``, to their
@@ -154,6 +162,7 @@ def backward(
         axis=axis,
         reverse=bool(reverse),
         log_coeffs=bool(log_coeffs),
+        in_order=bool(in_order),
     )
     *sequences, d_initial = results
     return Gradients(*(result.astype(narrow, copy=False) for result in sequences), d_initial)

@@ -124,6 +124,15 @@ impl Array {
         self.shape.iter().product()
     }
 
+    /// Returns an array of three axes with a second axis of length one, and any other as it is.
+    pub fn in_groups(mut self) -> Array {
+        if self.shape.len() == 3 {
+            self.shape.insert(1, 1);
+            self.strides.insert(1, 0);
+        }
+        self
+    }
+
     /// Returns the address of the first element; an error unless the rows follow one another.
     pub fn address(&self) -> PyResult<u64> {
         let compact = row_after_row(&self.shape);

@@ -1,6 +1,7 @@
 //! The recurrence on the CPU, over arrays of any strides.
 #![allow(unsafe_code)]
 
+use linrec::cpu::Cpu;
 use linrec::{Element, Options};
 use ndarray::{ArrayD, Axis};
 use num_complex::Complex;
@@ -31,7 +32,7 @@ pub fn compute<K: Kind<I, O>, const I: usize, const O: usize>(pass: Pass<K, I, O
 fn compute_in<T: Element, K: Kind<I, O>, const I: usize, const O: usize>(
     mut pass: Pass<K, I, O>,
 ) -> PyResult<()> {
-    let Arguments { axis, direction, log_coeffs, threads, .. } = pass.arguments;
+    let Arguments { axis, direction, log_coeffs, in_order, threads, .. } = pass.arguments;
     // The last states are unused if the caller does not want them.
     let mut others = pass.inputs[0].shape.clone();
     others.truncate(axis);
@@ -53,6 +54,10 @@ fn compute_in<T: Element, K: Kind<I, O>, const I: usize, const O: usize>(
     let options = Options { direction, initial, log_coeffs };
     // The library computes fewer elements on this thread. Other threads cost some microseconds.
     let threads = if pass_elements < PARALLEL_ELEMENTS { 0 } else { threads };
-    pool::within(threads, || K::along(inputs, Axis(axis), &options, results, states))
+    if in_order {
+        return Err(PyNotImplementedError::new_err("in_order=True on the CPU: not yet"));
+    }
+    let cpu = Cpu::new();
+    pool::within(threads, || K::along(&cpu, inputs, Axis(axis), &options, results, states))
         .map_err(failure::exception)
 }

@@ -50,7 +50,7 @@ impl<K: Kind<I, O>, const I: usize, const O: usize> Job for PassJob<'_, K, I, O>
         let inputs = try_map(inputs.each_ref(), |array| lent.buffer::<S>(array))?;
         let mut results = try_map(results.each_ref(), |array| lent.buffer::<S>(array))?;
         let launched = K::queue(
-            &recurrence::<S>(&lent.device)?,
+            &recurrence::<S>(&lent.device, arguments.in_order)?,
             inputs.each_ref(),
             results.each_mut(),
             shape,
@@ -130,8 +130,16 @@ fn same_shape<'a>(first: &Array, mut others: impl Iterator<Item = &'a Array>) ->
     }
 }
 
+/// A recurrence that takes the steps in order.
+#[derive(Clone)]
+struct InOrder<S>(Recurrence<S>);
+
 /// Returns the recurrence on a device, which is made at the first call.
-fn recurrence<S: Storage>(device: &Device) -> PyResult<Recurrence<S>> {
+fn recurrence<S: Storage>(device: &Device, in_order: bool) -> PyResult<Recurrence<S>> {
+    if in_order {
+        let make = || Recurrence::in_order(device).map(InOrder).map_err(exception);
+        return cached(device, S::ELEMENT, make).map(|InOrder(recurrence)| recurrence);
+    }
     cached(device, S::ELEMENT, || {
         let choice = match env::var(KERNELS) {
             Ok(name) => name.parse().map_err(exception)?,

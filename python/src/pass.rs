@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 
+use linrec::cpu::Cpu;
 use linrec::device::{
     BackwardOptions, Buffer, ForwardOptions, Launched, Recurrence, Shape, Storage, Stream,
 };
@@ -20,6 +21,8 @@ pub struct Arguments {
     pub axis: usize,
     pub direction: Direction,
     pub log_coeffs: bool,
+    /// True if no products of coefficients may be computed.
+    pub in_order: bool,
     /// The handle of a GPU's stream.
     pub stream: usize,
     /// The number of threads on the CPU; 0 for all.
@@ -27,10 +30,10 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the arguments with the default stream, and with all threads.
+    /// Returns the arguments for any order of the steps, with the default stream and all threads.
     pub fn new(axis: usize, reverse: bool, log_coeffs: bool) -> Arguments {
         let direction = if reverse { Direction::Reverse } else { Direction::Forward };
-        Arguments { axis, direction, log_coeffs, stream: 0, threads: 0 }
+        Arguments { axis, direction, log_coeffs, in_order: false, stream: 0, threads: 0 }
     }
 }
 
@@ -117,6 +120,7 @@ pub trait Kind<const I: usize, const O: usize>: Send + Sync {
     /// Computes the pass on the CPU; `states` is the final state, or the gradient of the initial
     /// state.
     fn along<T: Element>(
+        cpu: &Cpu,
         inputs: [ArrayViewD<T>; I],
         axis: Axis,
         options: &Options<T, IxDyn>,
@@ -144,13 +148,14 @@ impl Kind<2, 1> for Forward {
     const STATES: &'static str = "final_state";
 
     fn along<T: Element>(
+        cpu: &Cpu,
         [inputs, coeffs]: [ArrayViewD<T>; 2],
         axis: Axis,
         options: &Options<T, IxDyn>,
         [outputs]: [ArrayViewMutD<T>; 1],
         final_state: ArrayViewMutD<T>,
     ) -> Result<(), Error> {
-        linrec::forward_along_into(inputs, coeffs, axis, options, outputs, final_state)
+        cpu.forward_along_into(inputs, coeffs, axis, options, outputs, final_state)
     }
 
     fn queue<S: Storage>(
@@ -176,13 +181,14 @@ impl Kind<3, 2> for Backward {
     const STATES: &'static str = "d_initial";
 
     fn along<T: Element>(
+        cpu: &Cpu,
         [d_outputs, coeffs, outputs]: [ArrayViewD<T>; 3],
         axis: Axis,
         options: &Options<T, IxDyn>,
         [d_inputs, d_coeffs]: [ArrayViewMutD<T>; 2],
         d_initial: ArrayViewMutD<T>,
     ) -> Result<(), Error> {
-        linrec::backward_along_into(
+        cpu.backward_along_into(
             d_outputs, coeffs, outputs, axis, options, d_inputs, d_coeffs, d_initial,
         )
     }

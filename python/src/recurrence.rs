@@ -12,10 +12,12 @@ use crate::{cpu, cuda, failure};
 /// All arrays are DLPack capsules of one device and one type of elements; states are `float32` if
 /// elements have 16 bits. On a GPU the rows of an array follow one another, the axis is the last
 /// one, and `stream` is the handle of the stream. On the CPU `threads` threads compute, or all of
-/// them if it is 0.
+/// them if it is 0. With `in_order` no products of coefficients are computed: every step is taken
+/// after the step before it.
 #[pyfunction]
 #[pyo3(signature = (
-    inputs, coeffs, initial, outputs, final_state=None, *, axis, reverse, log_coeffs, stream=0, threads=0
+    inputs, coeffs, initial, outputs, final_state=None, *, axis, reverse, log_coeffs,
+    in_order=false, stream=0, threads=0
 ))]
 // The operation has this number of arguments.
 #[allow(clippy::too_many_arguments)]
@@ -29,10 +31,12 @@ pub fn forward(
     axis: usize,
     reverse: bool,
     log_coeffs: bool,
+    in_order: bool,
     stream: usize,
     threads: usize,
 ) -> PyResult<()> {
-    let arguments = Arguments { stream, threads, ..Arguments::new(axis, reverse, log_coeffs) };
+    let arguments = Arguments::new(axis, reverse, log_coeffs);
+    let arguments = Arguments { in_order, stream, threads, ..arguments };
     let inputs = [inputs, coeffs];
     let pass = Pass::<Forward, 2, 1>::read(inputs, initial, [outputs], final_state, arguments)?;
     compute(py, pass)
@@ -43,7 +47,7 @@ pub fn forward(
 #[pyfunction]
 #[pyo3(signature = (
     d_outputs, coeffs, outputs, initial, d_inputs, d_coeffs, d_initial,
-    *, axis, reverse, log_coeffs, stream=0, threads=0
+    *, axis, reverse, log_coeffs, in_order=false, stream=0, threads=0
 ))]
 // The operation has this number of arguments.
 #[allow(clippy::too_many_arguments)]
@@ -59,10 +63,12 @@ pub fn backward(
     axis: usize,
     reverse: bool,
     log_coeffs: bool,
+    in_order: bool,
     stream: usize,
     threads: usize,
 ) -> PyResult<()> {
-    let arguments = Arguments { stream, threads, ..Arguments::new(axis, reverse, log_coeffs) };
+    let arguments = Arguments::new(axis, reverse, log_coeffs);
+    let arguments = Arguments { in_order, stream, threads, ..arguments };
     let inputs = [d_outputs, coeffs, outputs];
     let (results, d_initial) = ([d_inputs, d_coeffs], Some(d_initial));
     let pass = Pass::<Backward, 3, 2>::read(inputs, initial, results, d_initial, arguments)?;

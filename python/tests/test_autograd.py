@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 from linrec import linrec
-from loops import loop
+from loops import LARGE, loop, rows_of
 from torch.autograd import gradcheck, gradgradcheck
 
 VARIANTS = [
-    pytest.param(dtype, reverse, log_coeffs, id=f"{dtype}-{'reverse' if reverse else 'forward'}-{'log' if log_coeffs else 'plain'}")
+    pytest.param(dtype, {"reverse": reverse, "log_coeffs": log_coeffs, "in_order": in_order}, id=f"{dtype}-{reverse}-{log_coeffs}-{in_order}")
     for dtype in [torch.float64, torch.complex128]
     for reverse in [False, True]
-    for log_coeffs in [False, True]
+    for log_coeffs, in_order in [(False, False), (True, False), (reverse, True)]
 ]
 
 
@@ -20,16 +20,16 @@ def leaves(*shapes, dtype=torch.float64):
     return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
 
 
-@pytest.mark.parametrize("dtype, reverse, log_coeffs", VARIANTS)
+@pytest.mark.parametrize("dtype, options", VARIANTS)
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_derivatives(dtype, reverse, log_coeffs, length):
+def test_derivatives(dtype, options, length):
     x, c, h = leaves((2, length), (2, length), (2,), dtype=dtype)
 
     def with_states(x, c, h):
-        return linrec(x, c, initial=h, reverse=reverse, log_coeffs=log_coeffs, return_final=True)
+        return linrec(x, c, initial=h, return_final=True, **options)
 
     def without(x, c):
-        return linrec(x, c, reverse=reverse, log_coeffs=log_coeffs)
+        return linrec(x, c, **options)
 
     assert gradcheck(with_states, (x, c, h), check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True)
     assert gradgradcheck(with_states, (x, c, h), check_fwd_over_rev=True, check_batched_grad=True)
@@ -111,3 +111,20 @@ def test_transforms_of_functions():
     tangents = [torch.randn_like(tensor) for tensor in (x, c, h)]
     got = torch.func.jvp(total, (x, c, h), tuple(tangents))
     torch.testing.assert_close(got, torch.func.jvp(exact, (x, c, h), tuple(tangents)))
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_derivatives_in_order_of_large_coefficients(final):
+    """Everything that computes a recurrence on the way takes the steps in order: backward, twice, tangents, batches."""
+    x, c = rows_of(LARGE[:1], 2)
+    ours = lambda x, c: linrec(x, c, in_order=True, return_final=final)[-1].sum()
+    exact = lambda x, c: loop(x, c)[..., -1].sum() if final else loop(x, c)[-1].sum()
+    tangents = (torch.tensor([[0.0, 1.0]]), torch.tensor([[1.0, 0.0]]))
+    for of in [
+        lambda total: torch.func.grad(total, argnums=(0, 1))(x, c),
+        lambda total: torch.func.jvp(total, (x, c), tangents),
+        lambda total: torch.func.hessian(total, argnums=(0, 1))(x, c),
+        lambda total: torch.vmap(torch.func.grad(total, argnums=(0, 1)))(x[None], c[None]),
+        lambda total: torch.autograd.functional.hessian(total, (x, c)),
+    ]:
+        torch.testing.assert_close(of(ours), of(exact))

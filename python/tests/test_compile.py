@@ -22,10 +22,10 @@ def test_the_operators_pass_opcheck(dtype, strided):
     if strided:
         x, c, y = (tensor.detach().mT.contiguous().mT.requires_grad_() for tensor in (x, c, y))
     (h,) = leaves((2, 3), dtype=torch.float32 if dtype == torch.bfloat16 else dtype)
-    for reverse, log_coeffs, initial in [(False, False, h), (True, False, None), (True, True, h)]:
-        opcheck(scan, (x, c, initial, reverse, log_coeffs))
-        opcheck(scan_with_final, (x, c, initial, reverse, log_coeffs))
-        opcheck(scan_backward, (x, c, y, initial, reverse, log_coeffs))
+    for *options, initial in [(False, False, False, h), (True, False, True, None), (True, True, False, h)]:
+        opcheck(scan, (x, c, initial, *options))
+        opcheck(scan_with_final, (x, c, initial, *options))
+        opcheck(scan_backward, (x, c, y, initial, *options))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -33,7 +33,7 @@ def test_compiled_calls_have_the_bits_of_eager_calls(dynamic):
     torch._dynamo.reset()
 
     def layer(x, c, h, dim, reverse):
-        y, last = linrec(x, c.sigmoid(), initial=h, dim=dim, reverse=reverse, return_final=True)
+        y, last = linrec(x, c.sigmoid(), initial=h, dim=dim, reverse=reverse, in_order=reverse, return_final=True)
         return y, last
 
     compiled = torch.compile(layer, fullgraph=True, dynamic=dynamic, backend="aot_eager")
@@ -60,6 +60,42 @@ def test_no_break_in_a_graph():
     assert explained.graph_break_count == 0 and explained.graph_count == 1
 
 
+def test_compiled_calls_promote_types_as_eager_ones():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x, c, h: linrec(x, c, initial=h), fullgraph=True, backend="aot_eager")
+    x, c = torch.randn(3, 9), torch.rand(3, 9)
+    scalar = torch.tensor(0.5, dtype=torch.float64)
+    for x, c, h in [(x, 0.5, 2.0), (x.bfloat16(), c, None), (x, c.double(), 1.0), (x, scalar, scalar), (x, 0.5j, None), (x.half(), 1, True)]:
+        got, wanted = compiled(x, c, h), linrec(x, c, initial=h)
+        assert got.dtype == wanted.dtype and torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize("state", [(4, 6), (6,), (), None])
+def test_exported_with_symbolic_sizes(state):
+    """No size of one tensor is compared with a size of another axis, and no length is fixed."""
+
+    class Layer(torch.nn.Module):
+        def forward(self, x, c, h):
+            return linrec(x, c, initial=h)
+
+    class Fused(torch.nn.Module):
+        def forward(self, u, A, B):
+            return selective_scan(u, u, A, B, B)
+
+    batch, length = torch.export.Dim("batch"), torch.export.Dim("length")
+    x, c = torch.randn(4, 6, 50), torch.rand(6, 1)
+    h = None if state is None else torch.randn(state)
+    shapes = {"x": {0: batch, 2: length}, "c": None, "h": {0: batch} if state == (4, 6) else None}
+    exported = torch.export.export(Layer(), (x, c, h), dynamic_shapes=shapes).module()
+    other, h = torch.randn(6, 6, 7), torch.randn(6, 6) if state == (4, 6) else h
+    assert torch.equal(exported(other, c, h), linrec(other, c, initial=h))
+    A, B = -torch.rand(6, 3), torch.randn(4, 3, 50)
+    sizes = {"u": {0: batch, 2: length}, "A": None, "B": {0: batch, 2: length}}
+    exported = torch.export.export(Fused(), (x, A, B), dynamic_shapes=sizes).module()
+    other, B = torch.randn(2, 6, 200), torch.randn(2, 3, 200)
+    assert torch.equal(exported(other, A, B), selective_scan(other, other, A, B, B))
+
+
 def test_exported():
     class Layer(torch.nn.Module):
         def forward(self, x, c):
@@ -84,7 +120,7 @@ def test_the_fused_selective_scan_without_data():
         assert (out.shape, out.dtype, out.device.type) == (u.shape, u.dtype, "cuda")
         assert (last.shape, last.dtype) == ((2, 6, 4), torch.float32)
         _, _, checkpoints = scan(u, u, A, B, C, D, None, None, None, None, True, True)
-        assert checkpoints.shape == (2, 3, 6, 4)
+        assert checkpoints.shape == (2 * 3 * 6 * 4,)
         _, _, nothing = scan(u, u, A, B, C, D, None, None, None, None, True, False)
         assert nothing.shape == (0,)
         gradients = scan_backward(u, u, A, B, C, D, None, None, None, None, True, out, last, checkpoints)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from linrec import linrec, selective_scan, selective_state_update
 from linrec._tensors import ACCUMULATORS
-from loops import WIDE, bound, loop
+from loops import LARGE, NOT_FINITE, WIDE, bound, few_digits, in_order, loop, rows_of
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 
@@ -113,6 +113,28 @@ def test_gradients(dtype, length, reverse, log_coeffs):
         assert (one - other).abs().max() <= tolerance * (1 + one.abs().max())
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("log_coeffs", [False, True])
+def test_in_order(dtype, reverse, log_coeffs):
+    """Large coefficients, and numbers that are not finite, give what the CPU gives; and the loop's bits."""
+    options = {"reverse": reverse, "in_order": True, "log_coeffs": log_coeffs}
+    for cases in [LARGE] if log_coeffs or dtype.itemsize == 2 or dtype.is_complex else [LARGE, NOT_FINITE]:
+        x, c = rows_of(cases, 400, dtype)
+        c = c.log() if log_coeffs else c
+        results = []
+        for tensors in [(x.requires_grad_(), c.requires_grad_()), on_gpu(x.requires_grad_(), c.requires_grad_())]:
+            y, last = linrec(*tensors, return_final=True, **options)
+            results.append((y, last, *torch.autograd.grad(y[:, 3].abs().sum(), tensors)))
+        tolerance = {"rtol": 2e-2 if dtype.itemsize == 2 else 1e-4, "atol": 0, "equal_nan": True}
+        for one, other in zip(*results):
+            torch.testing.assert_close(other.cpu(), one, **tolerance)
+        assert cases is NOT_FINITE or results[1][0].isfinite().all()
+    if not dtype.is_complex and not log_coeffs:
+        x, c = few_digits((70, 50), dtype)
+        assert torch.equal(linrec(*on_gpu(x, c), **options).cpu(), in_order(x, c, reverse=reverse))
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("log_coeffs", [False, True])
@@ -128,8 +150,8 @@ def test_the_operators_pass_opcheck():
         x, c, y = (torch.randn(2, 3, 7, dtype=dtype, requires_grad=True, **ON) for _ in range(3))
         h = torch.randn(2, 3, requires_grad=True, **ON)
         for tensors in [(x, c, y), [tensor.detach().mT.contiguous().mT.requires_grad_() for tensor in (x, c, y)]]:
-            opcheck(scan, (*tensors[:2], h, True, False))
-            opcheck(scan_backward, (*tensors, h, False, True))
+            opcheck(scan, (*tensors[:2], h, True, False, False))
+            opcheck(scan_backward, (*tensors, h, False, True, False))
 
 
 def test_every_axis_stride_and_offset():

@@ -60,12 +60,14 @@ def derivatives(x, c, h, **options):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("log_coeffs", [False, True])
+@pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=NEEDS_CUDA)])
-def test_both_ways_have_the_same_bits(dtype, reverse, log_coeffs, device):
+def test_both_ways_have_the_same_bits(dtype, reverse, log_coeffs, in_order, device):
+    options = {"reverse": reverse, "log_coeffs": log_coeffs, "in_order": in_order}
     tensors = leaves(dtype, device=device)
-    got, way = derivatives(*tensors, reverse=reverse, log_coeffs=log_coeffs)
+    got, way = derivatives(*tensors, **options)
     with Watched():
-        wanted, other_way = derivatives(*tensors, reverse=reverse, log_coeffs=log_coeffs)
+        wanted, other_way = derivatives(*tensors, **options)
     assert (way, other_way) == (PLAIN, OPERATOR)
     for number, (a, b) in enumerate(zip(got, wanted, strict=True)):
         assert a.dtype == b.dtype and a.requires_grad == b.requires_grad, number

@@ -12,6 +12,8 @@ scan, scan_backward = torch.ops.linrec.scan.default, torch.ops.linrec.scan_backw
 
 X = torch.zeros(3, 100)
 INT = torch.zeros(3, 100, dtype=torch.int64)
+#: The options of the operators: reverse, log_coeffs, in_order.
+PLAIN = (False, False, False)
 META = torch.zeros(3, 100, device="meta")
 
 
@@ -38,12 +40,12 @@ def test_the_recurrence():
 
 
 def test_the_operators():
-    refuses(ValueError, "linrec::scan: inputs is float32[3, 100] on cpu, and coeffs is float64", scan, X, X.double(), None, False, False)
-    refuses(ValueError, "and coeffs is float32[3, 99] on cpu", scan, X, X[:, :99], None, False, False)
-    refuses(ValueError, "sequences need an axis", scan, X[0, 0], X[0, 0], None, False, False)
-    refuses(ValueError, "it has to be float32[3]", scan, X, X, torch.zeros(3).double(), False, False)
-    refuses(ValueError, "it has to be float32[3]", scan, X.bfloat16(), X.bfloat16(), torch.zeros(3).bfloat16(), False, False)
-    refuses(ValueError, "linrec::scan_backward: d_outputs is float32[3, 100]", scan_backward, X, X, X[:2], None, False, False)
+    refuses(ValueError, "linrec::scan: inputs is float32[3, 100] on cpu, and coeffs is float64", scan, X, X.double(), None, *PLAIN)
+    refuses(ValueError, "and coeffs is float32[3, 99] on cpu", scan, X, X[:, :99], None, *PLAIN)
+    refuses(ValueError, "sequences need an axis", scan, X[0, 0], X[0, 0], None, *PLAIN)
+    refuses(ValueError, "it has to be float32[3]", scan, X, X, torch.zeros(3).double(), *PLAIN)
+    refuses(ValueError, "it has to be float32[3]", scan, X.bfloat16(), X.bfloat16(), torch.zeros(3).bfloat16(), *PLAIN)
+    refuses(ValueError, "linrec::scan_backward: d_outputs is float32[3, 100]", scan_backward, X, X, X[:2], None, *PLAIN)
 
 
 U, A, B = torch.zeros(2, 4, 9), torch.zeros(4, 3), torch.zeros(2, 3, 9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from linrec.numpy import backward, linrec
-from loops import loop
+from loops import LARGE, loop, rows_of
 
 RNG = np.random.default_rng(0)
 
@@ -55,6 +55,26 @@ def test_any_array_is_accepted():
     y, last = linrec(np.zeros((2, 0)), np.zeros((2, 0)), initial=[1, 2], return_final=True)
     assert y.shape == (2, 0) and last.tolist() == [1, 2]
     assert linrec(np.zeros((2, 0)), np.zeros((2, 0)), return_final=True)[1].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.float16])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_large_coefficients_in_order(dtype, axis):
+    x, c = rows_of(LARGE, 400, dtype)
+    arrays = [(tensor if axis == 1 else tensor.mT).numpy()[::-1] for tensor in (x, c)]
+    y, last = linrec(*arrays, axis=axis, reverse=axis == 0, in_order=True, return_final=True)
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    leaves = [tensor.to(wide).requires_grad_() for tensor in (x, c)]
+    exact = loop(*leaves)
+    y = y[::-1].T if axis == 0 else y[::-1]
+    assert np.isfinite(y).all() and np.isfinite(last).all()
+    np.testing.assert_allclose(y, exact.detach(), rtol=1e-3 if dtype == torch.float16 else 1e-5)
+    d = np.zeros((4, 400), arrays[0].dtype)
+    d[:, 1] = 1
+    got = backward(d, c.numpy(), y, in_order=True)
+    wanted = torch.autograd.grad(exact[:, 1].real.sum(), leaves)
+    for one, other in zip(got, wanted):
+        np.testing.assert_allclose(one, other.to(dtype).numpy(), rtol=1e-3)
 
 
 def test_pythons_numbers_widen_no_array():

@@ -9,7 +9,7 @@ import torch
 from linrec import linrec
 from linrec._operators import shifted
 from linrec._tensors import ACCUMULATORS
-from loops import WIDE, bound, loop
+from loops import LARGE, NOT_FINITE, ROUNDOFF, WIDE, bound, few_digits, in_order, loop, rows_of
 
 REAL = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 DTYPES = [*REAL, torch.complex64, torch.complex128]
@@ -221,3 +221,53 @@ def test_gradients_of_inputs_alone_save_no_outputs(dtype, final):
         # The sum of the two gradients of the last output is rounded once more.
         limits = 1.5 * bound(exact.to(torch.float32 if dtype.itemsize == 2 else dtype).to(dtype), later, reverse=not reverse)
         assert ((got.to(WIDE[dtype]) - wide).abs() <= limits).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [2, 12, 400])
+def test_large_coefficients_in_order(dtype, reverse, length):
+    """Only products of coefficients overflow, so the loop's outputs are finite; so are most of its gradients."""
+    x, c = rows_of(LARGE, length, dtype)
+    if reverse:
+        x, c = x.flip(-1), c.flip(-1)
+    options = {"reverse": reverse, "in_order": True}
+    y, last = linrec(x, c, return_final=True, **options)
+    exact = loop(x.to(WIDE[dtype]), c.to(WIDE[dtype]), reverse=reverse)
+    assert y.isfinite().all() and torch.equal(last.to(dtype), y[:, 0 if reverse else -1])
+    torch.testing.assert_close(y.to(WIDE[dtype]), exact, rtol=2 * ROUNDOFF[dtype] * length, atol=0)
+    strided = [tensor.mT.contiguous().mT.repeat(1, 2)[:, ::2] for tensor in (x, c)]
+    strided[0][:], strided[1][:] = x, c
+    assert torch.equal(linrec(strided[0].mT, strided[1].mT, dim=0, **options).mT, y)
+    if dtype.itemsize > 2 and not dtype.is_complex:
+        torch.testing.assert_close(linrec(x, c.log(), log_coeffs=True, **options), y, rtol=1e-3, atol=0)
+    leaves = [tensor.clone().requires_grad_() for tensor in (x, c)]
+    compute = [tensor.detach().to(ACCUMULATORS[dtype]).requires_grad_() for tensor in (x, c)]
+    got, wanted = linrec(*leaves, **options), loop(*compute, reverse=reverse)
+    for one, other in zip(torch.autograd.grad(got.sum(), leaves), torch.autograd.grad(wanted.sum(), compute)):
+        tolerance = {"rtol": 8 * ROUNDOFF[dtype] * length, "atol": 0}
+        torch.testing.assert_close(one, other.to(dtype), equal_nan=True, **tolerance)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_numbers_that_are_not_finite_in_order(reverse):
+    """Infinities and NaN come at the steps at which the loop has them."""
+    x, c = rows_of(NOT_FINITE, 5)
+    for fill in [1, 2, 100]:
+        x, c = torch.nn.functional.pad(x, (fill, 0), value=1.0), torch.nn.functional.pad(c, (0, fill), value=0.5)
+        for initial in [None, torch.tensor(0.0), torch.tensor(float("inf"))]:
+            y = linrec(x, c, initial=initial, reverse=reverse, in_order=True)
+            exact = loop(x, c, None if initial is None else initial.expand(len(x)), reverse)
+            torch.testing.assert_close(y, exact, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", REAL)
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("shape", [(1, 50), (7, 33), (17, 100), (64, 40)])
+def test_in_order_has_the_bits_of_a_loop(dtype, reverse, shape):
+    """One rounding a step, or two on a machine without fused multiply-adds; the same along any axis."""
+    x, c = few_digits(shape, dtype)
+    y = linrec(x, c, reverse=reverse, in_order=True)
+    assert torch.equal(y, in_order(x, c, reverse=reverse)) or torch.equal(y, in_order(x, c, reverse=reverse, fused=False))
+    across = linrec(x.mT.contiguous(), c.mT.contiguous(), dim=0, reverse=reverse, in_order=True)
+    assert torch.equal(across.mT, y)

@@ -20,9 +20,10 @@ use arrays::{Arrays, Capsules, Derivatives, GRADIENTS, Inputs, Resources, Result
 ///
 /// `inputs` are u, delta, A, B, C, D, z, delta_bias and the initial states; `results` are the
 /// outputs, the last states and the checkpoints. Arrays with an axis of time are `[batch, channels,
-/// length]`, varying B and C `[batch, groups, states, length]`, of one type. A and constant B and C
-/// are `[channels, states]`, D and the bias `[channels]`, states `[batch, channels, states]`, all
-/// of them `float32`, or `float64` if u is. `restarts` are flags `[batch, length]`.
+/// length]`, varying B and C `[batch, groups, states, length]` or `[batch, states, length]`, of one
+/// type. A and constant B and C are `[channels, states]`, D and the bias `[channels]`, states
+/// `[batch, channels, states]`, all of them `float32`, or `float64` if u is. `restarts` are flags
+/// `[batch, length]`.
 #[pyfunction]
 #[pyo3(signature = (inputs, restarts, softplus, results, *, stream=0, threads=0))]
 pub fn selective_scan_forward(

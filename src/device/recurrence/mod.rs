@@ -48,6 +48,13 @@ use one::OneKernel;
 /// not tried again, and the fastest shipped kernel takes its place. The emulator takes shipped
 /// kernels only. [`Choice::FastestShipped`] and [`Choice::FastestOfAll`] change this.
 ///
+/// # Large coefficients
+///
+/// Most kernels multiply the coefficients of consecutive steps before these meet a state. If such a
+/// product overflows, results can be infinite or NaN where a loop's are finite.
+/// [`Recurrence::in_order`] has a thread for each sequence, which walks along it as a loop does, in
+/// both passes: with one rounding a step, and several times slower.
+///
 /// # Few long sequences
 ///
 /// Most kernels give a sequence to one block. In [`KernelChoice::Waves`] and [`KernelChoice::Once`]
@@ -133,6 +140,29 @@ impl<S: Storage> Recurrence<S> {
         };
         let kernels = KernelSource::Fastest(Fastest::new(device, shipped_only));
         Ok(Recurrence::of(device, choice, kernels))
+    }
+
+    /// Makes the recurrence that takes the steps of each sequence one after the other, by the
+    /// reference kernel: [see above](Recurrence#large-coefficients).
+    ///
+    /// ```
+    /// use linrec::device::{Device, Recurrence};
+    ///
+    /// let device = Device::auto()?;
+    /// let recurrence = Recurrence::<f32>::in_order(&device)?;
+    /// let inputs = device.upload(&[0.0_f32, 0.0, 1.0])?;
+    /// let coeffs = device.upload(&[1e30_f32, 1e30, 1e30])?; // their products are infinite
+    /// let mut outputs = device.allocate(3)?;
+    /// recurrence.forward_into(&inputs, &coeffs, &mut outputs, (1, 3), Default::default())?;
+    /// assert_eq!(outputs.download()?, [0.0, 0.0, 1.0]);
+    /// # Ok::<(), linrec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if the device refuses the kernel.
+    pub fn in_order(device: &Device) -> Result<Recurrence<S>, Error> {
+        Recurrence::new(device, KernelChoice::default())
     }
 
     fn of(device: &Device, choice: Choice, kernels: KernelSource<S>) -> Recurrence<S> {
