@@ -38,7 +38,7 @@ for _name, _is_backward in (("linrec_forward", False), ("linrec_backward", True)
         jax.ffi.register_ffi_target(_name, _native.xla_handler(_is_backward, _is_cuda), platform=_platform)
 
 #: Bits of the flags.
-_REVERSE, _LOG_COEFFS = 1, 2
+_REVERSE, _LOG_COEFFS, _IN_ORDER = 1, 2, 4
 
 #: The type in which each type of element is computed.
 _ACCUMULATORS = {
@@ -60,6 +60,7 @@ def linrec(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: Literal[False] = False,
 ) -> Array: ...
 @overload
@@ -71,6 +72,7 @@ def linrec(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: Literal[True],
 ) -> tuple[Array, Array]: ...
 @overload
@@ -82,6 +84,7 @@ def linrec(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: bool,
 ) -> Array | tuple[Array, Array]: ...
 def linrec(
@@ -92,6 +95,7 @@ def linrec(
     axis: int = -1,
     reverse: bool = False,
     log_coeffs: bool = False,
+    in_order: bool = False,
     return_final: bool = False,
 ):
     """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` along an axis.
@@ -107,6 +111,7 @@ def linrec(
         axis: the axis of the sequences.
         reverse: walk from the last element to the first.
         log_coeffs: ``coeffs`` are ``ln c``.
+        in_order: take the steps one after the other, for large coefficients (see below).
         return_final: also return the state after the last step.
 
     Returns:
@@ -115,9 +120,10 @@ def linrec(
         complex128, bfloat16 or float16, promoted as in JAX. The last two are computed in float32,
         and then the final state is float32.
 
-    The steps are not taken in order: products of several coefficients are computed on the way. Where
-    such a product overflows (``1e20 * 1e20`` in float32), outputs can be infinite or NaN that are
-    finite when the steps are taken one after the other.
+    By default the steps are not taken in order: products of several coefficients are computed on the
+    way. Where such a product overflows (``1e20 * 1e20`` in float32), outputs and derivatives can be
+    infinite or NaN although the states are finite. ``in_order=True`` takes one step after the other, in
+    the derivatives as well, as a loop does. A single sequence is then computed by one thread.
     """
     x, c = jnp.asarray(inputs), jnp.asarray(coeffs)
     described = f"inputs {x.dtype}{list(x.shape)}, coeffs {c.dtype}{list(c.shape)}"
@@ -145,7 +151,7 @@ def linrec(
     is_empty = isinstance(x.shape[-1], int) and x.shape[-1] == 0
     if initial is None and not is_empty:
         h = jnp.zeros_like(x[..., 0], wide)  # on the devices of `x`
-    flags = _REVERSE * bool(reverse) + _LOG_COEFFS * bool(log_coeffs)
+    flags = _REVERSE * bool(reverse) + _LOG_COEFFS * bool(log_coeffs) + _IN_ORDER * bool(in_order)
     y, final = (x, h) if is_empty else _scan.bind(x, c, h, flags=flags)
     outputs = jnp.moveaxis(y, -1, axis)
     return (outputs, final) if return_final else outputs

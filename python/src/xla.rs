@@ -37,6 +37,7 @@ const S32: c_int = 4;
 /// Bits of the attribute `flags`.
 const REVERSE: i32 = 1;
 const LOG_COEFFS: i32 = 2;
+const IN_ORDER: i32 = 4;
 /// The number of elements that one thread converts at a time.
 const CHUNK: usize = 1 << 14;
 
@@ -160,7 +161,7 @@ type Handler = unsafe extern "C" fn(*mut Frame) -> *mut c_void;
 /// `jax.ffi.register_ffi_target`.
 ///
 /// It takes the arrays that the pass reads, `[..., length]`, the initial states `[...]`, and the
-/// attribute `flags` (1: reverse, 2: the coefficients are logarithms). It returns the arrays that
+/// attribute `flags` (1: reverse, 2: the coefficients are logarithms, 4: the steps in order). It returns the arrays that
 /// the pass writes, and the final states or the gradient of the initial ones. States are `float32`
 /// if elements have 16 bits.
 #[pyfunction]
@@ -293,7 +294,8 @@ unsafe fn compute<K: Kind<I, O>, const I: usize, const O: usize>(
     let (initial, states) = (Some(read("initial", initial)?), Some(read(K::STATES, states)?));
     let axis = inputs[0].shape.len().saturating_sub(1);
     let (reverse, log_coeffs) = (flags & REVERSE != 0, flags & LOG_COEFFS != 0);
-    let arguments = Arguments { stream, ..Arguments::new(axis, reverse, log_coeffs) };
+    let in_order = flags & IN_ORDER != 0;
+    let arguments = Arguments { stream, in_order, ..Arguments::new(axis, reverse, log_coeffs) };
     let pass = Pass { inputs, initial, results, states, arguments, kind: PhantomData::<K> };
     match (pass.check()?, pass.inputs[0].dtype) {
         (Place::Cuda(ordinal), _) => cuda::compute(ordinal, &pass),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
+from linrec import linrec as linrec_of_pytorch
+from loops import LARGE, rows_of
 
 jax = pytest.importorskip("jax", reason="needs JAX")
 jnp = jax.numpy
@@ -181,6 +184,52 @@ def test_gradients_of_a_carried_state_keep_their_digits():
     assert jax.jvp(whole, (jnp.zeros(3, "float32"),), (jnp.ones(3, "float32"),))[1] == 1200
 
 
+def of_pytorch(array):
+    """A tensor with the numbers of an array, on a GPU if the array is."""
+    host = np.asarray(array)
+    is_bfloat16 = host.dtype == jnp.bfloat16
+    tensor = torch.from_numpy(host.view(np.uint16).copy() if is_bfloat16 else host.copy())
+    tensor = tensor.view(torch.bfloat16) if is_bfloat16 else tensor
+    return tensor.to("cuda" if jax.default_backend() == "gpu" else "cpu")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "complex64", "complex128"])
+@pytest.mark.parametrize("options", [{}, {"reverse": True}, {"log_coeffs": True}])
+def test_the_bits_are_those_of_pytorch(dtype, options):
+    """On the CPU, and on a GPU if JAX and PyTorch have one."""
+    state = "float32" if dtype in ("bfloat16", "float16") else dtype
+    wide = "complex128" if "complex" in dtype else "float64"
+    shapes = [(5, 1500), (5, 1500), (5,), (5, 1500)]
+    x, c, h, g = (numbers(shape, wide).astype(dtype) for shape in shapes)
+    # Shrinking, as a number or as a logarithm.
+    c, h = c / (1 + jnp.abs(c)) - jnp.asarray(1 if "log_coeffs" in options else 0, dtype), h.astype(state)
+    ours = lambda x, c, h: linrec(x, c, initial=h, return_final=True, **options)
+    gradients = jax.jit(lambda x, c, h, g: jax.vjp(lambda *given: ours(*given)[0], x, c, h)[1](g))(x, c, h, g)
+    leaves = [of_pytorch(array).requires_grad_() for array in (x, c, h)]
+    y, last = linrec_of_pytorch(*leaves[:2], initial=leaves[2], return_final=True, **options)
+    others = torch.autograd.grad(y, leaves, of_pytorch(jnp.conj(g)))
+    for got, expected in zip([*jax.jit(ours)(x, c, h), *map(jnp.conj, gradients)], [y, last, *others]):
+        assert torch.equal(of_pytorch(got), expected.resolve_conj())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_large_coefficients_in_order(dtype, reverse):
+    """Products of coefficients overflow, and the loop's states do not."""
+    x, c = (jnp.asarray((rows.flip(-1) if reverse else rows).numpy()).astype(dtype) for rows in rows_of(LARGE, 40))
+    ours = lambda x, c: linrec(x, c, reverse=reverse, in_order=True).astype("float32")
+    exact = lambda x, c: loop(x.astype("float32"), c.astype("float32"), jnp.zeros(len(x), "float32"), reverse)
+    tolerance = {"rtol": 0.02 if dtype == "bfloat16" else 1e-5, "equal_nan": True}
+    y = ours(x, c)
+    assert jnp.isfinite(y).all() and not jnp.isfinite(linrec(x, c, reverse=reverse)).all()
+    np.testing.assert_allclose(y, exact(x, c), **tolerance)
+    for number in range(2):
+        got, wanted = (jax.grad(lambda *given, of=of: of(*given).sum(), argnums=number)(x, c) for of in (ours, exact))
+        np.testing.assert_allclose(got.astype("float32"), wanted.astype("float32"), **tolerance)
+    got, wanted = (jax.jvp(lambda x, of=of: of(x, c), (x,), (x,))[1] for of in (ours, exact))
+    np.testing.assert_allclose(got, wanted, **tolerance)
+
+
 def test_axes_types_and_batches():
     x, c = numbers((4, 5, 6)), numbers((5, 1))
     for axis in range(-3, 3):
@@ -272,7 +321,7 @@ def test_an_error_of_a_handler_is_an_error_of_jax(target, reads, writes):
     refused(f"{expected} 2 and returns {writes}", arrays[:2], like, flags=flags)
     refused(expected, [*arrays, jnp.ones(())], [*like, states])
     refused(expected, [*arrays, jnp.ones(())], [*like, states], flags=np.float32(0.5))
-    refused(r"shape mismatch in (for|back)ward_along: .* \[3\], coeffs \[2\]", [arrays[0], jnp.ones(2), *arrays[2:], jnp.ones(())], [*like, states], flags=flags)
+    refused(r"shape mismatch in .*ward_along: .* \[3\], coeffs \[2\]|coeffs \[2\] of f64 does not fit", [arrays[0], jnp.ones(2), *arrays[2:], jnp.ones(())], [*like, states], flags=flags)
     refused(".*puts has elements of XLA's type 4", [jnp.ones(3, np.int32)] * (reads + 1), [*like, states], flags=flags)
     refused("initial of f32; it has to be of f64", [*arrays, jnp.ones((), np.float32)], [*like, states], flags=flags)
     narrow = [array.astype("bfloat16") for array in arrays]
