@@ -8,46 +8,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-import onnxscript
 import torch
 from onnxscript import BFLOAT16, DOUBLE, FLOAT, FLOAT16, graph, script
 from onnxscript import opset18 as op
+from onnxscript.values import Opset
 
 from . import _operators  # noqa: F401  (registers the operators)
 
 __all__ = ["translations"]
 
 _T = TypeVar("_T", FLOAT, DOUBLE)
-_functions = onnxscript.values.Opset("linrec", 1)
 
 
-@script(_functions, default_opset=op)
-def _forward(inputs: _T, coeffs: _T, initial: _T) -> tuple[_T, _T]:
-    @graph()
-    def step(state, x, c):
-        y = op.Add(op.Mul(state, c), x)
-        output = op.Identity(y)
-        return y, output
+def _steps(domain: str, direction: int):
+    """Returns a function of ONNX, whose name is unique in its domain."""
+    one, two = [direction], [direction, direction]
 
-    final, outputs = op.Scan(
-        initial, inputs, coeffs, body=step, num_scan_inputs=2, scan_input_axes=[-1, -1], scan_output_axes=[-1]
-    )
-    return outputs, final
+    @script(Opset(domain, 1), default_opset=op)
+    def steps(inputs: _T, coeffs: _T, initial: _T) -> tuple[_T, _T]:
+        @graph()
+        def step(state, x, c):
+            y = op.Add(op.Mul(state, c), x)
+            output = op.Identity(y)
+            return y, output
+
+        final, outputs = op.Scan(
+            initial, inputs, coeffs, body=step, num_scan_inputs=2, scan_input_axes=[-1, -1], scan_output_axes=[-1],
+            scan_input_directions=two, scan_output_directions=one,
+        )  # fmt: skip
+        return outputs, final
+
+    return steps
 
 
-@script(_functions, default_opset=op)
-def _reverse(inputs: _T, coeffs: _T, initial: _T) -> tuple[_T, _T]:
-    @graph()
-    def step(state, x, c):
-        y = op.Add(op.Mul(state, c), x)
-        output = op.Identity(y)
-        return y, output
-
-    final, outputs = op.Scan(
-        initial, inputs, coeffs, body=step, num_scan_inputs=2, scan_input_axes=[-1, -1], scan_output_axes=[-1],
-        scan_input_directions=[1, 1], scan_output_directions=[1],
-    )  # fmt: skip
-    return outputs, final
+_forward, _reverse = _steps("linrec", 0), _steps("linrec.reverse", 1)
 
 
 def _scan_with_final(inputs, coeffs, initial, reverse, log_coeffs, *_options):
@@ -71,8 +65,7 @@ def translations() -> dict[Callable, Callable]:
 
     Elements are float32, float64, float16 or bfloat16.
 
-    >>> import torch
-    >>> from linrec import linrec, onnx
+    >>> from linrec import onnx
     >>> torch.onnx.export(model, inputs, dynamo=True, custom_translation_table=onnx.translations())  # doctest: +SKIP
     """
     operators = torch.ops.linrec

@@ -11,7 +11,6 @@ mod cpu;
 mod cuda;
 mod failure;
 mod pass;
-mod pool;
 mod recurrence;
 mod selective_scan;
 mod xla;

@@ -15,19 +15,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
 use half::slice::HalfFloatSliceExt;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::array::{Array, Dtype, Place};
 use crate::pass::{Arguments, Backward, Forward, Kind, Pass, try_map};
-use crate::{cpu, cuda, pool};
+use crate::{cpu, cuda};
 
 /// The name that XLA's capsules have.
 const CAPSULE: &std::ffi::CStr = c"xla._CUSTOM_CALL_TARGET";
-/// The version of the interface that these structures are from. They are parts of the structures of
-/// every later version with the same first number.
+/// The version of the interface that these structures are from.
 const VERSION: (c_int, c_int) = (0, 1);
 /// The numbers of extensions, error codes, argument types and number types that are used here.
 const METADATA: c_int = 1;
@@ -54,6 +53,12 @@ struct Version {
     extensions: *mut Extension,
     major: c_int,
     minor: c_int,
+}
+
+impl Version {
+    fn numbers(&self) -> (c_int, c_int) {
+        (self.major, self.minor)
+    }
 }
 
 #[repr(C)]
@@ -161,9 +166,9 @@ type Handler = unsafe extern "C" fn(*mut Frame) -> *mut c_void;
 /// `jax.ffi.register_ffi_target`.
 ///
 /// It takes the arrays that the pass reads, `[..., length]`, the initial states `[...]`, and the
-/// attribute `flags` (1: reverse, 2: the coefficients are logarithms, 4: the steps in order). It returns the arrays that
-/// the pass writes, and the final states or the gradient of the initial ones. States are `float32`
-/// if elements have 16 bits.
+/// attribute `flags` (1: reverse, 2: the coefficients are logarithms, 4: the steps in order). It
+/// returns the arrays that the pass writes, and the final states or the gradient of the initial
+/// ones. States are `float32` if elements have 16 bits.
 #[pyfunction]
 pub fn xla_handler(py: Python<'_>, backward: bool, cuda: bool) -> PyResult<Py<PyAny>> {
     let handler = match (backward, cuda) {
@@ -196,10 +201,14 @@ unsafe extern "C" fn handler<K: Kind<I, O>, const I: usize, const O: usize, cons
         if base.kind == METADATA {
             // SAFETY: an extension of this kind has metadata, which the handler writes.
             let metadata = unsafe { &mut *(*extension.cast::<MetadataExtension>()).metadata };
-            (metadata.version.major, metadata.version.minor) = VERSION;
-            // A call may not be captured into a command buffer: scratch memory is allocated in the
-            // order of the stream, and XLA nests what it captures, which the driver refuses for
-            // graphs that allocate.
+            // The structures here are parts of those of every later version with the same first
+            // number, and XLA refuses versions that are a year old.
+            // SAFETY: XLA's interface has its version at this place, if there is an interface.
+            let its = unsafe { (!frame.api.is_null()).then(|| (*frame.api).version.numbers()) };
+            let version = its.filter(|(major, _)| *major == VERSION.0).unwrap_or(VERSION);
+            (metadata.version.major, metadata.version.minor) = version;
+            // A call may not be captured into a command buffer: it allocates scratch memory in the
+            // order of the stream, and XLA makes a child graph of it, which may not allocate.
             metadata.traits = 0;
             return ptr::null_mut();
         }
@@ -258,7 +267,7 @@ unsafe fn gpu(frame: &Frame) -> Result<(Place, usize), Failure> {
             return Err(Failure::Xla(error));
         }
     }
-    let place = Place::Cuda(usize::try_from(of_device.ordinal).unwrap_or_default());
+    let place = Place::Cuda(usize::try_from(of_device.ordinal).unwrap_or(usize::MAX));
     Ok((place, of_stream.stream as usize))
 }
 
@@ -312,40 +321,44 @@ fn compute_wide<H: Send + Sync, K: Kind<I, O>, const I: usize, const O: usize>(
 where
     [H]: HalfFloatSliceExt,
 {
-    let Pass { initial, states, arguments, kind, .. } = pass;
-    let mut inputs = pass.inputs.each_ref().map(|array| vec![0_f32; array.len()]);
-    let mut results = pass.results.each_ref().map(|array| vec![0_f32; array.len()]);
+    let mut inputs = try_map(pass.inputs.each_ref(), zeros)?;
+    let mut results = try_map(pass.results.each_ref(), zeros)?;
     for (array, wide) in pass.inputs.iter().zip(&mut inputs) {
         // SAFETY: the array has been checked: it is of this type, on the CPU, and only read.
         let narrow = unsafe { array.view::<H>() };
         let narrow = narrow.as_slice().unwrap_or_default();
         let chunks = wide.par_chunks_mut(CHUNK).zip(narrow.par_chunks(CHUNK));
-        pool::within(0, || chunks.for_each(|(to, from)| from.convert_to_f32_slice(to)));
+        cpu::within(0, || chunks.for_each(|(to, from)| from.convert_to_f32_slice(to)));
     }
-    let wide = |array: &Array, memory: &mut Vec<f32>| {
-        let (data, shape) = (memory.as_mut_ptr().cast(), array.shape.clone());
-        Array::new(array.name, data, Place::Cpu, Dtype::F32, shape, None, false)
-    };
     let mut memories = inputs.iter_mut().chain(&mut results);
-    let mut next = |array: &Array| wide(array, memories.next().expect("one for each array"));
-    let wide_inputs = try_map(pass.inputs.each_ref(), &mut next)?;
-    let wide_results = try_map(pass.results.each_ref(), &mut next)?;
+    let mut wide = |array: &Array| {
+        let memory = memories.next().map_or(ptr::null_mut(), |memory| memory.as_mut_ptr().cast());
+        Array::new(array.name, memory, Place::Cpu, Dtype::F32, array.shape.clone(), None, false)
+    };
     cpu::compute(Pass {
-        inputs: wide_inputs,
-        initial,
-        results: wide_results,
-        states,
-        arguments,
-        kind,
+        inputs: try_map(pass.inputs.each_ref(), &mut wide)?,
+        results: try_map(pass.results.each_ref(), &mut wide)?,
+        initial: pass.initial,
+        states: pass.states,
+        arguments: pass.arguments,
+        kind: pass.kind,
     })?;
     for (array, wide) in pass.results.iter_mut().zip(&results) {
         // SAFETY: as above; no array that is written overlaps another one.
         let mut narrow = unsafe { array.view_mut::<H>() };
         let narrow = narrow.as_slice_mut().unwrap_or_default();
         let chunks = narrow.par_chunks_mut(CHUNK).zip(wide.par_chunks(CHUNK));
-        pool::within(0, || chunks.for_each(|(to, from)| to.convert_from_f32_slice(from)));
+        cpu::within(0, || chunks.for_each(|(to, from)| to.convert_from_f32_slice(from)));
     }
     Ok(())
+}
+
+fn zeros(like: &Array) -> PyResult<Vec<f32>> {
+    let memory = bytemuck::allocation::try_zeroed_vec(like.len());
+    memory.map_err(|()| {
+        let message = format!("no memory for {} {:?} in f32", like.name, like.shape);
+        PyMemoryError::new_err(message)
+    })
 }
 
 /// # Safety
