@@ -88,7 +88,7 @@ pub use crate::options::{Direction, Options};
 /// where a loop's are finite: for `c = [1e200, 1e200, 1, 1]` in `f64` and inputs of zero, say,
 /// where the loop gives 0, `inf * 0` may give NaN. What is finite is within the bound of
 /// [`mod@reference`]. Recurrences of models have coefficients of at most 1, and no such products;
-/// for others the loop of [`mod@reference`] takes the steps in their order.
+/// for others [`cpu::Cpu::in_order`] takes the steps in their order, in both passes.
 ///
 /// # Threads
 ///

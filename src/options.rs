@@ -42,6 +42,11 @@ impl Direction {
 /// assert_eq!(options.direction, Direction::Forward);
 /// ```
 ///
+/// The order of the steps is no option, but a property of the engine:
+/// [`Cpu::in_order`](crate::cpu::Cpu::in_order) and
+/// [`Recurrence::in_order`](crate::device::Recurrence::in_order) compute no products of
+/// coefficients, which may overflow.
+///
 /// A state is borrowed (`array.view().into()`, `(&array).into()`) or owned (`array.into()`).
 ///
 /// `D` is the dimension of the states, one less than the dimension of the arrays: `Ix1` for

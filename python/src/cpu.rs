@@ -60,10 +60,7 @@ fn compute_in<T: Element, K: Kind<I, O>, const I: usize, const O: usize>(
     let options = Options { direction, initial, log_coeffs };
     // The library computes fewer elements on this thread. Other threads cost some microseconds.
     let threads = if pass_elements < PARALLEL_ELEMENTS { 0 } else { threads };
-    if in_order {
-        return Err(PyNotImplementedError::new_err("in_order=True on the CPU: not yet"));
-    }
-    let cpu = Cpu::new();
+    let cpu = if in_order { Cpu::new().in_order() } else { Cpu::new() };
     within(threads, || K::along(&cpu, inputs, Axis(axis), &options, results, states))
         .map_err(failure::exception)
 }

@@ -65,6 +65,9 @@ pub trait LaneJob<T> {
     /// The result.
     type Output;
 
+    /// True for a recurrence, whose steps can be taken one after the other by lanes of one element.
+    const TAKES_STEPS: bool = false;
+
     /// Runs the job in the given lanes.
     fn run<const W: usize, L: Lanes<T, W>>(self, lanes: L) -> Self::Output;
 }

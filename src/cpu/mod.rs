@@ -98,6 +98,28 @@ impl Cpu {
         simd.is_available().then_some(Cpu { simd, ..self })
     }
 
+    /// This engine with one step after the other, as a loop takes them, in each pass of the
+    /// recurrence: `y_l = y_{l-1} * c_l + x_l`, with one rounding where the machine has a fused
+    /// multiply-add.
+    ///
+    /// By default, products of up to 16 coefficients are computed on the way. Where such a product
+    /// overflows (`1e20 * 1e20` in `f32`), outputs can be infinite or NaN that are finite here. The
+    /// price is time: each step waits some four cycles for the step before it. The results have
+    /// the same bits for every instruction set with a multiply-add.
+    ///
+    /// ```
+    /// use linrec::{Engine, Options, cpu::Cpu};
+    /// use ndarray::array;
+    ///
+    /// let (inputs, coeffs) = (array![[0.0_f32, 1.0]], array![[1e20_f32, 1e20]]);
+    /// let outputs = Cpu::new().in_order().forward(inputs.view(), coeffs.view(), &Options::default())?;
+    /// assert_eq!(outputs.outputs, array![[0.0, 1.0]]);
+    /// # Ok::<(), linrec::Error>(())
+    /// ```
+    pub fn in_order(self) -> Self {
+        Cpu { simd: Simd::Scalar, ..self }
+    }
+
     /// This engine with streaming (non-temporal) stores where the arrays of a pass, three forward
     /// and five backward, take more than `bytes` bytes together: 0 for all passes, `usize::MAX` for
     /// none.

@@ -188,6 +188,13 @@ where
         self.results.iter_mut().for_each(Target::restart);
     }
 
+    /// Computes all columns of all rows; `carries` holds the carries before them, and then those
+    /// after them.
+    pub fn walk(mut self, simd: Simd, streams: bool, carries: ArrayViewMut1<T>) {
+        scan_rows(simd, streams, self.walk, self.rows(None), carries);
+        self.store(simd);
+    }
+
     /// Hands the results to the caller.
     pub fn store(self, simd: Simd) {
         self.results.into_iter().for_each(|target| target.store(simd));
@@ -354,6 +361,7 @@ where
     F: Formula<I, O>,
 {
     type Output = ();
+    const TAKES_STEPS: bool = true;
 
     #[inline(always)]
     fn run<const W: usize, L: Lanes<T, W>>(self, lanes: L) {

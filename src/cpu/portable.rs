@@ -1,7 +1,8 @@
-//! [`Lanes`] in plain Rust, for machines whose instructions this crate does not call.
+//! [`Lanes`] in plain Rust.
 //!
-//! They are arrays of four elements, which the compiler turns into the vectors of its target's
-//! baseline (SSE2, NEON).
+//! [`Portable`] is for machines whose instructions this crate does not call: arrays of four
+//! elements, which the compiler turns into the vectors of its target's baseline (SSE2, NEON).
+//! [`Scalar`] has one element, so that a scan takes one step after the other.
 
 use std::array::from_fn;
 
@@ -73,5 +74,66 @@ impl<T: Element, const W: usize> Lanes<T, W> for Portable {
     #[inline(always)]
     fn last(self, vector: [T; W]) -> [T; W] {
         [vector[W - 1]; W]
+    }
+}
+
+/// One number. `FUSED` means that the target of the code that uses it has a fused multiply-add.
+#[derive(Debug, Clone, Copy)]
+pub struct Scalar<const FUSED: bool>;
+
+impl<T: Element, const FUSED: bool> Lanes<T, 1> for Scalar<FUSED> {
+    type Vector = T;
+
+    #[inline(always)]
+    fn load(self, from: &[T; 1]) -> T {
+        from[0]
+    }
+    #[inline(always)]
+    fn store(self, vector: T, to: &mut [T; 1]) {
+        *to = [vector];
+    }
+    #[inline(always)]
+    fn stream(self, vector: T, to: &mut [T; 1], _fence: &Fence) {
+        *to = [vector];
+    }
+    #[inline(always)]
+    fn splat(self, value: T) -> T {
+        value
+    }
+    #[inline(always)]
+    fn add(self, a: T, b: T) -> T {
+        a + b
+    }
+    #[inline(always)]
+    fn mul(self, a: T, b: T) -> T {
+        a * b
+    }
+    #[inline(always)]
+    fn mul_add(self, a: T, b: T, c: T) -> T {
+        if FUSED { a.mul_add(b, c) } else { a * b + c }
+    }
+    #[inline(always)]
+    fn conj(self, a: T) -> T {
+        a.conj()
+    }
+    #[inline(always)]
+    fn up<const BY: usize>(self, _vector: T, fill: T) -> T {
+        fill
+    }
+    #[inline(always)]
+    fn down<const BY: usize>(self, _vector: T, fill: T) -> T {
+        fill
+    }
+    #[inline(always)]
+    fn evens_and_odds(self, low: T, high: T) -> (T, T) {
+        (low, high)
+    }
+    #[inline(always)]
+    fn first(self, vector: T) -> T {
+        vector
+    }
+    #[inline(always)]
+    fn last(self, vector: T) -> T {
+        vector
     }
 }

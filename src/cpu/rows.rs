@@ -3,7 +3,7 @@
 use ndarray::{ArrayViewMut1, Axis};
 
 use super::memory::Stores;
-use super::pass::{Rectangle, first, scan_rows};
+use super::pass::{Rectangle, first};
 use super::scan::Formula;
 use super::simd::Simd;
 use crate::{Direction, Element};
@@ -68,6 +68,9 @@ where
         } else {
             (COPIED_ROWS, COPIED_COLUMNS, Stores::Ordinary)
         };
+        if tile_rows >= num_rows && tile_columns >= num_columns {
+            return self.load(stores).walk(simd, streams, carries); // nothing is cut
+        }
         let mut rest = self;
         while rest.dim().0 > 0 {
             // A walk down the columns takes the rows from the last one up: so memory is read in one
@@ -91,9 +94,7 @@ where
             while group.dim().1 > 0 {
                 let tile;
                 (tile, group) = group.cut_columns(tile_columns);
-                let mut tile = tile.load(stores);
-                scan_rows(simd, streams, walk, tile.rows(None), group_carries.view_mut());
-                tile.store(simd);
+                tile.load(stores).walk(simd, streams, group_carries.view_mut());
             }
         }
     }

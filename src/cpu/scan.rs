@@ -6,6 +6,15 @@
 //! vector enters last, in one multiply-add per vector: that is the only chain from vector to
 //! vector, and the rounds of the following vectors overlap with it.
 //!
+//! The roof of instructions: forward, 16 lanes take 9 moves between lanes, 9 multiplies and
+//! multiply-adds, and a mask. Where all of these share two ports (512-bit vectors on Intel), that
+//! is at least 9.5 cycles per 16 steps. Rows side by side, one per lane, would need no rounds, but
+//! the transpositions are as many moves, and slower where rows begin a multiple of 4 KiB apart.
+//! Loading the vectors of the first round from one element earlier, in place of two moves, is
+//! slower as well: each of these loads crosses a cache line.
+//!
+//! With one lane, a vector is one step: the steps are taken in order.
+//!
 //! `REVERSE` is the direction of the walk: down the array, from its last element to its first.
 
 use super::lanes::{Lanes, Pair};
@@ -165,9 +174,9 @@ impl Formula<2, 1> for Forward {
     ) -> L::Vector {
         let (inputs, coeffs) = (lanes.load(vector.inputs), lanes.load(vector.coeffs));
         let local = local_scan::<T, W, L, REVERSE>(lanes, (inputs, coeffs));
-        lanes.store(lanes.mul_add(carry, local.1, local.0), vector.results);
-        let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
-        lanes.mul_add(carry, coeff, output)
+        let outputs = lanes.mul_add(carry, local.1, local.0);
+        lanes.store(outputs, vector.results);
+        carry_after::<T, W, L, REVERSE>(lanes, carry, local, outputs)
     }
 }
 
@@ -199,12 +208,13 @@ impl Formula<3, 2> for Backward {
         let before =
             if REVERSE { lanes.up::<1>(outputs, state) } else { lanes.down::<1>(outputs, state) };
         let d_inputs = lanes.add(d_outputs, previous::<T, W, L, REVERSE>(lanes, flows, carry));
+        // Step by step, the flow follows from the gradient and not the other way round.
+        let flows = if W == 1 { lanes.mul(coeffs, d_inputs) } else { flows };
         let d_coeffs = lanes.mul(d_inputs, before);
         lanes.store(d_inputs, vector.results);
         let d_coeffs = if vector.log_coeffs { lanes.mul(d_coeffs, coeffs) } else { d_coeffs };
         lanes.store(d_coeffs, vector.d_coeffs);
-        let (output, coeff) = last_step::<T, W, L, REVERSE>(lanes, local);
-        lanes.mul_add(carry, coeff, output)
+        carry_after::<T, W, L, REVERSE>(lanes, carry, local, flows)
     }
 }
 
@@ -214,7 +224,9 @@ fn local_scan<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     lanes: L,
     mut pair: Pair<T, W, L>,
 ) -> Pair<T, W, L> {
-    pair = round::<T, W, L, REVERSE, 1>(lanes, pair);
+    if W > 1 {
+        pair = round::<T, W, L, REVERSE, 1>(lanes, pair);
+    }
     if W > 2 {
         pair = round::<T, W, L, REVERSE, 2>(lanes, pair);
     }
@@ -252,16 +264,24 @@ fn previous<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     if REVERSE { lanes.down::<1>(vector, carry) } else { lanes.up::<1>(vector, carry) }
 }
 
-/// The pair of the walk's last lane, in every lane.
+/// Returns the carry after a vector, from the carry before it, its local scan and its results.
 #[inline(always)]
-fn last_step<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
+fn carry_after<T: Element, const W: usize, L: Lanes<T, W>, const REVERSE: bool>(
     lanes: L,
+    carry: L::Vector,
     (output, coeff): Pair<T, W, L>,
-) -> Pair<T, W, L> {
-    if REVERSE {
-        (lanes.first(output), lanes.first(coeff))
+    results: L::Vector,
+) -> L::Vector {
+    if W == 1 {
+        return results;
+    }
+    let last = |vector| if REVERSE { lanes.first(vector) } else { lanes.last(vector) };
+    if W >= 16 {
+        // The moves between lanes take longer than the chain of carries, so here is one fewer.
+        last(results)
     } else {
-        (lanes.last(output), lanes.last(coeff))
+        // A shorter chain: one multiply-add per vector.
+        lanes.mul_add(carry, last(coeff), last(output))
     }
 }
 

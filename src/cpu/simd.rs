@@ -8,7 +8,8 @@ use num_complex::Complex;
 use super::Cpu;
 use super::lanes::LaneJob;
 use super::pass::{BackwardPass, ForwardPass};
-use super::portable::Portable;
+use super::portable::{Portable, Scalar};
+use crate::Element;
 #[cfg(target_arch = "x86_64")]
 use {
     super::avx512::Avx512,
@@ -19,7 +20,7 @@ use {
     std::marker::PhantomData,
 };
 
-/// A set of vector instructions.
+/// A set of vector instructions, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Simd {
     /// The instructions that the program was compiled for (usually SSE2 on x86-64, NEON on
@@ -29,16 +30,19 @@ pub enum Simd {
     Avx2,
     /// AVX-512 (F, BW, CD, DQ, VL): 512-bit vectors.
     Avx512,
+    /// One step after the other ([`Cpu::in_order`]). Other work of the engine takes the widest
+    /// vectors.
+    Scalar,
 }
 
 impl Simd {
-    /// All sets, the widest vectors first.
+    /// All sets of vector instructions, the widest vectors first.
     pub const ALL: [Simd; 3] = [Simd::Avx512, Simd::Avx2, Simd::Portable];
 
     /// Returns whether this machine has the instructions.
     pub fn is_available(self) -> bool {
         match self {
-            Simd::Portable => true,
+            Simd::Portable | Simd::Scalar => true,
             #[cfg(target_arch = "x86_64")]
             Simd::Avx2 => V3::try_new().is_some(),
             #[cfg(target_arch = "x86_64")]
@@ -60,6 +64,7 @@ impl fmt::Display for Simd {
             Simd::Portable => "portable",
             Simd::Avx2 => "AVX2",
             Simd::Avx512 => "AVX-512",
+            Simd::Scalar => "scalar",
         })
     }
 }
@@ -92,6 +97,13 @@ macro_rules! vectors {
                 if cfg!(test) {
                     return job.run::<4, _>(Portable);
                 }
+                if simd == Simd::Scalar {
+                    return if J::TAKES_STEPS {
+                        in_order(job)
+                    } else {
+                        Self::dispatch(Simd::best(), job)
+                    };
+                }
                 #[cfg(target_arch = "x86_64")]
                 match simd {
                     Simd::Avx512 => {
@@ -108,7 +120,7 @@ macro_rules! vectors {
                             return token.vectorize(call);
                         }
                     }
-                    Simd::Portable => {}
+                    Simd::Portable | Simd::Scalar => {}
                 }
                 job.run::<4, _>(Portable)
             }
@@ -128,6 +140,19 @@ vectors!(f32, std::convert::identity, 8, 16);
 vectors!(f64, std::convert::identity, 4, 8);
 vectors!(Complex<f32>, ComplexLanes, 8, 16);
 vectors!(Complex<f64>, ComplexLanes, 4, 8);
+
+/// Runs a job step by step, with the machine's multiply-add.
+fn in_order<T: Element, J: LaneJob<T>>(job: J) -> J::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = V3::try_new() {
+        return token.vectorize(LaneCall::<T, 1, _, _>(job, Scalar::<true>, PhantomData));
+    }
+    if cfg!(target_arch = "aarch64") {
+        job.run::<1, _>(Scalar::<true>)
+    } else {
+        job.run::<1, _>(Scalar::<false>)
+    }
+}
 
 /// A job and its lanes: pulp calls it inside a function that is compiled for the instruction set.
 #[cfg(target_arch = "x86_64")]

@@ -12,9 +12,10 @@ use ndarray::{Array2, s};
 use num_complex::Complex;
 use proptest::prelude::*;
 
-/// Returns one engine per set of vector instructions of this machine.
+/// Returns one engine per set of vector instructions of this machine, and one that needs none.
 fn levels() -> impl Iterator<Item = Cpu> {
-    Simd::ALL.into_iter().filter_map(|simd| Cpu::new().with_simd(simd))
+    let vectors = Simd::ALL.into_iter().filter_map(|simd| Cpu::new().with_simd(simd));
+    vectors.chain([Cpu::new().in_order()])
 }
 
 /// The columns copied at a time for strided rows join the table's lengths.
@@ -146,6 +147,79 @@ fn the_number_of_threads_changes_no_bit() {
                 assert!(with_threads(|| run(&Cpu::new())) == alone);
             }
         }
+    }
+}
+
+/// The multiply-add of the engine that takes steps in order.
+fn step<T: Element>(state: T, coeff: T, input: T) -> T {
+    #[cfg(target_arch = "x86_64")]
+    let fused = std::is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    let fused = cfg!(target_arch = "aarch64");
+    if fused { state.mul_add(coeff, input) } else { state * coeff + input }
+}
+
+/// Products of coefficients overflow and underflow here; states do not.
+#[test]
+fn in_order_has_the_bits_of_a_loop() {
+    fn check<T: Element>(shape: (usize, usize), large: f64) {
+        let small = 1.0 / large;
+        let coeff = |(row, l): (usize, usize)| match (row + l) % 6 {
+            0 | 1 => T::from_polar(large, 0.3),
+            2 | 4 => T::from_polar(small, 0.1 * l as f64),
+            3 => T::from_real(-0.99),
+            _ => T::from_real(small * small.sqrt()),
+        };
+        let coeffs = Array2::from_shape_fn(shape, coeff);
+        // From 0, and then small enough to survive two large coefficients.
+        let inputs = Array2::from_shape_fn(shape, |(row, l)| match (row + l) % 6 {
+            0 | 1 => T::zero(),
+            _ => T::from_polar(small * small.sqrt(), l as f64),
+        });
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let options = Options { direction, ..Options::default() };
+            let at = |step| direction.position(step, shape.1);
+            let (mut outputs, mut d_inputs) = (inputs.clone(), inputs.clone());
+            let mut d_coeffs = inputs.clone();
+            for row in 0..shape.0 {
+                let mut state = T::zero();
+                for l in (0..shape.1).map(at) {
+                    state = step(state, coeffs[[row, l]], inputs[[row, l]]);
+                    outputs[[row, l]] = state;
+                }
+                let mut flow = T::zero();
+                for i in (0..shape.1).rev() {
+                    let l = at(i);
+                    let d_input = inputs[[row, l]] + flow;
+                    let before = if i > 0 { outputs[[row, at(i - 1)]] } else { T::zero() };
+                    flow = coeffs[[row, l]].conj() * d_input;
+                    d_inputs[[row, l]] = d_input;
+                    d_coeffs[[row, l]] = d_input * before.conj();
+                }
+            }
+            assert!(outputs.iter().all(|y| y.modulus().is_finite()), "{direction:?}");
+            for cpu in [Cpu::new(), Cpu::new().single_threaded(), Cpu::new().streaming_beyond(0)] {
+                let cpu = cpu.in_order();
+                let (y, d) = with_threads(|| {
+                    let y = cpu.forward(inputs.view(), coeffs.view(), &options).unwrap();
+                    let saved = y.outputs.view();
+                    let d = cpu.backward(inputs.view(), coeffs.view(), saved, &options).unwrap();
+                    (y, d)
+                });
+                let what = format!("{}, {shape:?}, {direction:?}, {cpu:?}", T::NAME);
+                assert!(y.outputs == outputs, "outputs: {what}");
+                assert!(d.d_inputs == d_inputs, "gradient of the inputs: {what}");
+                assert!(d.d_coeffs == d_coeffs, "gradient of the coefficients: {what}");
+            }
+        }
+    }
+    for shape in [(1, 1), (3, 17), (5, 300), (300, 5), (2, 1_050_000)] {
+        check::<f32>(shape, 1e20);
+    }
+    for shape in [(3, 17), (70, 1000)] {
+        check::<f64>(shape, 1e160);
+        check::<Complex<f32>>(shape, 1e20);
+        check::<Complex<f64>>(shape, 1e160);
     }
 }
 

@@ -50,6 +50,10 @@ use crate::{Direction, Error};
 /// These are not more than the two roundings of each step that the bound counts. An empty piece
 /// changes nothing. A gradient is multiplied as often on its way back: with each coefficient once.
 ///
+/// The transition of a piece contains the product of its coefficients, whatever the kernel is. If
+/// this overflows, results can be infinite or NaN where a loop's are finite: no option takes the
+/// steps of sequences that are cut in order ([`Recurrence::in_order`]).
+///
 /// # Errors of all ranks
 ///
 /// If sequences are cut, ranks compare their calls. If shape, number of pieces, direction, type,

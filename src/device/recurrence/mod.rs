@@ -158,6 +158,8 @@ impl<S: Storage> Recurrence<S> {
     /// # Ok::<(), linrec::Error>(())
     /// ```
     ///
+    /// [`KernelEngine::from`](super::KernelEngine) makes an engine of it, over arrays of the host.
+    ///
     /// # Errors
     ///
     /// [`Error::Device`] if the device refuses the kernel.
