@@ -1,5 +1,10 @@
-//! The recurrence on the CPU, over arrays of any strides.
+//! The recurrence on the CPU, over arrays of any strides, and the threads that compute: as many as
+//! the caller wants, also in a forked process.
 #![allow(unsafe_code)]
+
+use std::collections::HashMap;
+use std::process;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use linrec::cpu::Cpu;
 use linrec::{Element, Options};
@@ -7,10 +12,11 @@ use ndarray::{ArrayD, Axis};
 use num_complex::Complex;
 use pyo3::PyResult;
 use pyo3::exceptions::PyNotImplementedError;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::array::Dtype;
+use crate::failure;
 use crate::pass::{Arguments, Kind, Pass};
-use crate::{failure, pool};
 
 /// The number of elements from which on several threads may compute.
 const PARALLEL_ELEMENTS: usize = 1 << 16;
@@ -55,6 +61,43 @@ fn compute_in<T: Element, K: Kind<I, O>, const I: usize, const O: usize>(
     // The library computes fewer elements on this thread. Other threads cost some microseconds.
     let threads = if pass_elements < PARALLEL_ELEMENTS { 0 } else { threads };
     let cpu = if in_order { Cpu::new().in_order() } else { Cpu::new() };
-    pool::within(threads, || K::along(&cpu, inputs, Axis(axis), &options, results, states))
+    within(threads, || K::along(&cpu, inputs, Axis(axis), &options, results, states))
         .map_err(failure::exception)
+}
+
+/// Computes with `threads` threads, or with all of them if `threads` is 0.
+///
+/// All of them are rayon's, except in a process that `fork` made after they were started (such as a
+/// worker of a data loader). It has none of the threads, and gets new ones.
+pub fn within<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
+    static FIRST: OnceLock<u32> = OnceLock::new();
+
+    let this = process::id();
+    let is_first = *FIRST.get_or_init(|| this) == this;
+    if is_first && threads == 0 {
+        return work();
+    }
+    match pool(this, threads) {
+        Some(pool) => pool.install(work),
+        None => work(),
+    }
+}
+
+/// Returns the pool of a process with this number of threads, which is made once.
+///
+/// A pool is never dropped: a drop waits for the threads, and in a forked process for threads that
+/// do not exist.
+fn pool(process: u32, threads: usize) -> Option<&'static ThreadPool> {
+    type Pools = HashMap<(u32, usize), &'static ThreadPool>;
+    static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
+
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let pools = pools.get_or_insert_default();
+    if let Some(pool) = pools.get(&(process, threads)) {
+        return Some(pool);
+    }
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build().ok()?;
+    let pool: &'static ThreadPool = Box::leak(Box::new(pool));
+    pools.insert((process, threads), pool);
+    Some(pool)
 }

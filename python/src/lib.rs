@@ -11,7 +11,6 @@ mod cpu;
 mod cuda;
 mod failure;
 mod pass;
-mod pool;
 mod recurrence;
 mod selective_scan;
 mod xla;
@@ -28,5 +27,5 @@ mod _native {
     #[pymodule_export]
     use super::selective_scan::{selective_scan_backward, selective_scan_forward};
     #[pymodule_export]
-    use super::xla::xla_forward;
+    use super::xla::xla_handler;
 }

@@ -127,3 +127,39 @@ def test_the_fused_selective_scan_without_data():
         for tensor, gradient in zip((u, u, A, B, C, D), gradients):
             assert gradient.shape == tensor.shape and gradient.dtype == tensor.dtype
         assert all(gradient.numel() == 0 for gradient in gradients[6:])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_exported_to_onnx(dtype, tmp_path):
+    """Compares the library with ONNX Runtime, for a length that the exporter has not seen."""
+    pytest.importorskip("onnxscript")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    from linrec import onnx
+
+    class Model(torch.nn.Module):
+        def forward(self, x, c, h):
+            first = linrec(x, c.sigmoid(), reverse=True)
+            second, last = linrec(first, -c.abs(), initial=h, dim=1, log_coeffs=True, return_final=True)
+            return first, second, last, linrec(x, 0.5, initial=h, dim=1, reverse=True)
+
+    def arguments(length):
+        state = torch.float32 if dtype == torch.float16 else dtype
+        x, c = torch.randn(2, 2, 3, length, dtype=dtype)
+        return x, c, torch.randn(2, length, dtype=state)
+
+    program = torch.onnx.export(
+        Model().eval(),
+        arguments(5),
+        dynamo=True,
+        verbose=False,
+        custom_translation_table=onnx.translations(),
+        dynamic_shapes=[{2: "length"}, {2: "length"}, {1: "length"}],
+    )
+    program.save(tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    given = arguments(9)
+    names = [each.name for each in session.get_inputs()]
+    results = session.run(None, {name: tensor.numpy() for name, tensor in zip(names, given)})
+    tolerance = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3}[dtype]
+    for got, expected in zip(results, Model()(*given), strict=True):
+        torch.testing.assert_close(torch.from_numpy(got), expected, rtol=tolerance, atol=tolerance)

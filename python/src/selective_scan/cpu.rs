@@ -11,7 +11,7 @@ use pyo3::PyResult;
 
 use super::arrays::{Arrays, Derivatives, Inputs, Resources, Results, unsupported};
 use crate::array::Array;
-use crate::{failure, pool};
+use crate::failure;
 
 /// The products of states and steps below which one thread is enough.
 const FEW: usize = 1 << 16;
@@ -87,7 +87,7 @@ fn within(
     let states = inputs.arrays.a.shape.last().copied().unwrap_or_default();
     let done = match inputs.arrays.u.len().saturating_mul(states) < FEW {
         true => compute(Cpu::new().single_threaded()),
-        false => pool::within(resources.threads, || compute(Cpu::new())),
+        false => crate::cpu::within(resources.threads, || compute(Cpu::new())),
     };
     done.map_err(failure::exception)
 }
