@@ -118,6 +118,7 @@ def test_gradients(dtype, length, reverse, log_coeffs):
 @pytest.mark.parametrize("log_coeffs", [False, True])
 def test_in_order(dtype, reverse, log_coeffs):
     """Large coefficients, and numbers that are not finite, give what the CPU gives; and the loop's bits."""
+    log_coeffs = log_coeffs and not dtype.is_complex
     options = {"reverse": reverse, "in_order": True, "log_coeffs": log_coeffs}
     for cases in [LARGE] if log_coeffs or dtype.itemsize == 2 or dtype.is_complex else [LARGE, NOT_FINITE]:
         x, c = rows_of(cases, 400, dtype)
@@ -125,7 +126,7 @@ def test_in_order(dtype, reverse, log_coeffs):
         results = []
         for tensors in [(x.requires_grad_(), c.requires_grad_()), on_gpu(x.requires_grad_(), c.requires_grad_())]:
             y, last = linrec(*tensors, return_final=True, **options)
-            results.append((y, last, *torch.autograd.grad(y[:, 3].abs().sum(), tensors)))
+            results.append((y, last, *torch.autograd.grad(y[:, 3].real.sum(), tensors)))
         tolerance = {"rtol": 2e-2 if dtype.itemsize == 2 else 1e-4, "atol": 0, "equal_nan": True}
         for one, other in zip(*results):
             torch.testing.assert_close(other.cpu(), one, **tolerance)

@@ -244,9 +244,11 @@ def test_large_coefficients_in_order(dtype, reverse, length):
     leaves = [tensor.clone().requires_grad_() for tensor in (x, c)]
     compute = [tensor.detach().to(ACCUMULATORS[dtype]).requires_grad_() for tensor in (x, c)]
     got, wanted = linrec(*leaves, **options), loop(*compute, reverse=reverse)
-    for one, other in zip(torch.autograd.grad(got.sum(), leaves), torch.autograd.grad(wanted.sum(), compute)):
+    for one, other in zip(torch.autograd.grad(got.real.sum(), leaves), torch.autograd.grad(wanted.real.sum(), compute)):
         tolerance = {"rtol": 8 * ROUNDOFF[dtype] * length, "atol": 0}
-        torch.testing.assert_close(one, other.to(dtype), equal_nan=True, **tolerance)
+        # Of complex numbers that overflow, one part or both are NaN.
+        compared = other.isfinite() if dtype.is_complex else torch.ones_like(other, dtype=torch.bool)
+        torch.testing.assert_close(one[compared], other[compared].to(dtype), equal_nan=True, **tolerance)
 
 
 @pytest.mark.parametrize("reverse", [False, True])
