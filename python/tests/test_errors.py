@@ -68,6 +68,7 @@ U, A, B = torch.zeros(2, 4, 9), torch.zeros(4, 3), torch.zeros(2, 3, 9)
         (TypeError, "u is complex64[2, 4, 9] on cpu; it has to be real", {"u": U.to(torch.complex64)}),
         (TypeError, "D is int64[4] on cpu", {"D": torch.zeros(4, dtype=torch.int64)}),
         (ValueError, "z is float32[2, 4, 9] on meta", {"z": U.to("meta")}),
+        (TypeError, "selective_scan: B is None, and only D, z and delta_bias may be", {"B": None}),
     ],
 )
 def test_the_selective_scan(kind, message, change):

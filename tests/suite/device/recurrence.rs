@@ -1,4 +1,9 @@
 //! The project's kernels over buffers, and as engines.
+//!
+//! The contract holds every kernel to the reference. Here is what its table of cases does not have:
+//! the refusals and limits of a launch, the same bits on all devices, rows at any address, states
+//! that are not rounded, and recurrences whose products of coefficients overflow. Every test runs
+//! on the emulator, and on a GPU where there is one.
 
 use half::bf16;
 use linrec::contract::{self, Domain};
