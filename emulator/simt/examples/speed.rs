@@ -1,6 +1,6 @@
 //! Measures the time and the memory that the emulator takes for a kernel:
-//! `cargo run --release -p linrec-simt --example speed -- rows`. The peak of memory is the peak of the
-//! process (Linux), so a run measures one case. Equal counters of two runs mean equal work.
+//! `cargo run --release -p linrec-simt --example speed -- rows`. The peak of memory is the peak of
+//! the process (Linux), so a run measures one case. Equal counters of two runs mean equal work.
 
 use std::time::Instant;
 
