@@ -127,7 +127,8 @@ def selective_state_update(
         state: the states before the step, ``[batch, channels, states]``, or ``[batch, heads,
             channels, states]``. They are overwritten by the states after it. In float32 nothing is
             lost from step to step.
-        x, dt, z: ``[batch, channels]``, or ``[batch, heads, channels]``.
+        x, dt, z: ``[batch, channels]``, or ``[batch, heads, channels]``. If one of them, or of ``B``
+            and ``C``, differs from ``x`` in type, all are taken in the type of the computation.
         A: ``[channels, states]``, or ``[heads, channels, states]``.
         B, C: ``[batch, states]``, or ``[batch, groups, states]``.
         D, dt_bias: ``[channels]``, or ``[heads, channels]``.
@@ -151,14 +152,18 @@ def selective_state_update(
             f"selective_state_update: state is {describe(state)}, x is {describe(x)}, and A is {describe(A)}; they are "
             "[batch, channels, states], [batch, channels] and [channels, states], or have heads before the channels"
         )
-    rows = lambda tensor: None if tensor is None else tensor.reshape(x.shape[0], -1, 1)
+    kind = x.dtype
+    if any(tensor is not None and tensor.dtype != kind for tensor in (dt, B, C, z)):
+        kind = ACCUMULATORS.get(kind, kind)  # a float32 B is not rounded to the type of x
+    B, C = B.to(kind), C.to(kind)
+    rows = lambda tensor: None if tensor is None else tensor.reshape(x.shape[0], -1, 1).to(kind)
     channels = lambda tensor: None if tensor is None else tensor.reshape(-1)
     A = A.reshape(-1, A.shape[-1])
     before = state.reshape(x.shape[0], -1, state.shape[-1])
     tensors = (rows(x), rows(dt), A, B.unsqueeze(-1), C.unsqueeze(-1), channels(D), rows(z), channels(dt_bias))
     out, last = selective_scan(*tensors, dt_softplus, True, initial_state=before)
     state.copy_(last.reshape(state.shape))
-    return out.reshape(x.shape)
+    return out.reshape(x.shape).to(x.dtype)
 
 
 def _scan(u, delta, A, B, C, D, z, delta_bias, initial, restarts, softplus) -> tuple[Tensor, Tensor]:

@@ -121,7 +121,7 @@ def test_in_order(dtype, reverse, log_coeffs):
     log_coeffs = log_coeffs and not dtype.is_complex
     options = {"reverse": reverse, "in_order": True, "log_coeffs": log_coeffs}
     for cases in [LARGE] if log_coeffs or dtype.itemsize == 2 or dtype.is_complex else [LARGE, NOT_FINITE]:
-        x, c = rows_of(cases, 400, dtype)
+        x, c = (tensor.flip(-1) if reverse else tensor for tensor in rows_of(cases, 400, dtype))
         c = c.log() if log_coeffs else c
         results = []
         for tensors in [(x.requires_grad_(), c.requires_grad_()), on_gpu(x.requires_grad_(), c.requires_grad_())]:

@@ -202,6 +202,16 @@ def test_one_step_at_a_time(dtype):
     assert torch.equal(state, last) and torch.equal(by_heads.reshape(state.shape), last)
 
 
+def test_one_step_with_wider_couplings_rounds_nothing_but_results():
+    """With `B` and `C` in float32, a step in bfloat16 is the step in float32, rounded."""
+    x, dt, z = (torch.randn(3, 4, dtype=torch.bfloat16) for _ in range(3))
+    A, B, C, before = -torch.rand(4, 5), torch.randn(3, 5), torch.randn(3, 5), torch.randn(3, 4, 5)
+    states = [before.clone(), before.clone()]
+    out = selective_state_update(states[0], x, dt, A, B, C, None, z)
+    exact = selective_state_update(states[1], x.float(), dt.float(), A, B, C, None, z.float())
+    assert torch.equal(out, exact.bfloat16()) and torch.equal(*states)
+
+
 def test_one_step_with_the_states_of_a_pool():
     """Entries of a batch find their states by number, and the pool's other states keep their bits."""
     batch, channels, states = 3, 4, 5
