@@ -93,6 +93,56 @@ impl Cpu {
     /// a group and batch use the memory of its `B` and `C`. A thread uses some 16 KB for each state
     /// of a channel and 120 KB more (`f32`).
     ///
+    /// ```
+    /// use linrec::cpu::{Coupling, Cpu, ScanDerivatives, ScanResults, ScanViews, ScanViewsMut};
+    /// use ndarray::{Array2, Array3, Array4, array};
+    ///
+    /// // The loss is the second output of a sum: 10 (2 + 3).
+    /// let (u, delta) = (array![[[2.0, 3.0]]], array![[[1.0, 1.0]]]);
+    /// let (a, b, c) = (array![[0.0]], array![[1.0]], array![[10.0]]);
+    /// let inputs = ScanViews {
+    ///     u: u.view(),
+    ///     delta: delta.view(),
+    ///     a: a.view(),
+    ///     b: Coupling::Constant(b.view()),
+    ///     c: Coupling::Constant(c.view()),
+    ///     d: None,
+    ///     z: None,
+    ///     delta_bias: None,
+    ///     softplus: false,
+    ///     initial: None,
+    ///     restarts: None,
+    /// };
+    /// let (mut out, mut checkpoints) = (Array3::zeros((1, 1, 2)), Array4::zeros((1, 1, 1, 1)));
+    /// let checkpoints_mut = Some(checkpoints.view_mut());
+    /// let results =
+    ///     ScanResults { out: out.view_mut(), last: None, checkpoints: checkpoints_mut };
+    /// Cpu::new().selective_scan(&inputs, results)?;
+    /// assert_eq!(out, array![[[20.0, 50.0]]]);
+    ///
+    /// let d_out = array![[[0.0, 1.0]]];
+    /// let given =
+    ///     ScanDerivatives { d_out: d_out.view(), d_last: None, checkpoints: checkpoints.view() };
+    /// let (mut d_u, mut d_delta) = (Array3::zeros((1, 1, 2)), Array3::zeros((1, 1, 2)));
+    /// let [mut d_a, mut d_b, mut d_c] = [(); 3].map(|()| Array2::zeros((1, 1)));
+    /// let gradients = ScanViewsMut {
+    ///     u: d_u.view_mut(),
+    ///     delta: d_delta.view_mut(),
+    ///     a: d_a.view_mut(),
+    ///     b: Coupling::Constant(d_b.view_mut()),
+    ///     c: Coupling::Constant(d_c.view_mut()),
+    ///     d: None,
+    ///     z: None,
+    ///     delta_bias: None,
+    ///     initial: None,
+    /// };
+    /// Cpu::new().selective_scan_backward(&inputs, &given, gradients)?;
+    /// assert_eq!(d_u, array![[[10.0, 10.0]]]);
+    /// assert_eq!(d_delta, array![[[20.0, 30.0]]]);
+    /// assert_eq!((d_a, d_b, d_c), (array![[20.0]], array![[50.0]], array![[5.0]]));
+    /// # Ok::<(), linrec::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Error::ShapeMismatch`] or [`Error::Unsupported`] if the shapes do not fit together.
