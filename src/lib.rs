@@ -37,11 +37,12 @@
 //!
 //! # Ways to use it
 //!
-//! | on the CPU | on a device |
-//! |---|---|
-//! | [`forward`], [`backward`]: above; along any axis: [`forward_along`] | forward, gradients and streams: below; launches that are replayed: [`device::Graph`] |
-//! | the selective scan: [`cpu::Cpu::selective_scan`] and its gradients: [`cpu::Cpu::selective_scan_backward`] | the selective scan and its gradients: [`device::SelectiveScan`] |
-//! | your own engine: [`Engine`] | several GPUs: [`device::Group`]; your own kernel: [`device::OverBuffers`] |
+//! - On the CPU: [`forward`] and [`backward`], above; [`forward_along`] along any axis; Mamba's
+//!   scan by [`cpu::Cpu::selective_scan`] and [`cpu::Cpu::selective_scan_backward`].
+//! - On a device: [`device::Recurrence`] with gradients and streams, below; [`device::Graph`] for
+//!   launches that are replayed; [`device::SelectiveScan`] with its gradients; [`device::Group`]
+//!   over several GPUs; [`device::OverBuffers`] for a kernel of yours.
+//! - In place of both: an [`Engine`] of yours.
 //!
 //! On a device the data stays there, and a call returns before the work is done. This is the
 //! example above, on a further stream. It runs on the first GPU, or on the emulator where there

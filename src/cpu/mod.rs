@@ -112,8 +112,9 @@ impl Cpu {
     /// use ndarray::array;
     ///
     /// let (inputs, coeffs) = (array![[0.0_f32, 1.0]], array![[1e20_f32, 1e20]]);
-    /// let outputs = Cpu::new().in_order().forward(inputs.view(), coeffs.view(), &Options::default())?;
-    /// assert_eq!(outputs.outputs, array![[0.0, 1.0]]);
+    /// let cpu = Cpu::new().in_order();
+    /// let results = cpu.forward(inputs.view(), coeffs.view(), &Options::default())?;
+    /// assert_eq!(results.outputs, array![[0.0, 1.0]]);
     /// # Ok::<(), linrec::Error>(())
     /// ```
     pub fn in_order(self) -> Self {

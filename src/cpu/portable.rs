@@ -10,6 +10,10 @@ use super::lanes::Lanes;
 use super::machine::Fence;
 use crate::Element;
 
+/// True if every processor of the target has a fused multiply-add. Elsewhere `mul_add` would be a
+/// library call.
+pub const FUSED: bool = cfg!(any(target_feature = "fma", target_arch = "aarch64"));
+
 /// Vectors that need no special instructions.
 #[derive(Debug, Clone, Copy)]
 pub struct Portable;
@@ -43,12 +47,7 @@ impl<T: Element, const W: usize> Lanes<T, W> for Portable {
     }
     #[inline(always)]
     fn mul_add(self, a: [T; W], b: [T; W], c: [T; W]) -> [T; W] {
-        // Where the target has no fused multiply-add, `mul_add` would be a library call.
-        if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
-            from_fn(|i| a[i].mul_add(b[i], c[i]))
-        } else {
-            from_fn(|i| a[i] * b[i] + c[i])
-        }
+        if FUSED { from_fn(|i| a[i].mul_add(b[i], c[i])) } else { from_fn(|i| a[i] * b[i] + c[i]) }
     }
     #[inline(always)]
     fn conj(self, a: [T; W]) -> [T; W] {

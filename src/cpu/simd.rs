@@ -8,7 +8,7 @@ use num_complex::Complex;
 use super::Cpu;
 use super::lanes::LaneJob;
 use super::pass::{BackwardPass, ForwardPass};
-use super::portable::{Portable, Scalar};
+use super::portable::{FUSED, Portable, Scalar};
 use crate::Element;
 #[cfg(target_arch = "x86_64")]
 use {
@@ -147,11 +147,7 @@ fn in_order<T: Element, J: LaneJob<T>>(job: J) -> J::Output {
     if let Some(token) = V3::try_new() {
         return token.vectorize(LaneCall::<T, 1, _, _>(job, Scalar::<true>, PhantomData));
     }
-    if cfg!(target_arch = "aarch64") {
-        job.run::<1, _>(Scalar::<true>)
-    } else {
-        job.run::<1, _>(Scalar::<false>)
-    }
+    job.run::<1, _>(Scalar::<FUSED>)
 }
 
 /// A job and its lanes: pulp calls it inside a function that is compiled for the instruction set.
