@@ -15,6 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use base64::Engine;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -56,6 +57,9 @@ impl Chrome {
                 "--disable-background-networking",
                 "--disable-component-update",
                 "--disable-sync",
+                // Its one page is drawn even if it counts as hidden.
+                "--disable-backgrounding-occluded-windows",
+                "--disable-renderer-backgrounding",
                 "--remote-debugging-port=0",
             ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -78,8 +82,11 @@ impl Chrome {
     }
 
     fn open_page(&mut self) -> Result<()> {
-        let target = self.call("Target.createTarget", json!({"url": "about:blank"}))?;
-        let attached = json!({"targetId": target["targetId"], "flatten": true});
+        // The page that the browser begins with. A second one may be hidden, and is then not drawn.
+        let known = self.call("Target.getTargets", json!({}))?;
+        let mut targets = known["targetInfos"].as_array().into_iter().flatten();
+        let page = targets.find(|target| target["type"] == "page").context("no page is open")?;
+        let attached = json!({"targetId": page["targetId"], "flatten": true});
         let session = self.call("Target.attachToTarget", attached)?;
         self.session = session["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log", "Network"] {
@@ -152,6 +159,27 @@ impl Chrome {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", json!({"features": features}))?;
         Ok(())
+    }
+
+    /// The part `clip` of the open page as a PNG.
+    ///
+    /// Chromium waits for the next frame, which on a busy machine may never come. A second request
+    /// draws another one, and the answer to the first is then passed over.
+    pub fn picture(&mut self, clip: &Value) -> Result<Vec<u8>> {
+        let options = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
+        let set_patience =
+            |chrome: &Self, time| chrome.socket.get_ref().set_read_timeout(Some(time));
+        set_patience(self, PATIENCE / 4)?;
+        let mut taken = self.call("Page.captureScreenshot", options.clone());
+        set_patience(self, PATIENCE)?;
+        if taken.is_err() {
+            eprintln!("asking for a picture again");
+            self.call("Page.bringToFront", json!({}))?;
+            taken = self.call("Page.captureScreenshot", options);
+        }
+        let picture = taken?;
+        let data = picture["data"].as_str().context("a picture without data")?;
+        Ok(base64::engine::general_purpose::STANDARD.decode(data)?)
     }
 
     /// The events of the browser since the page was opened.

@@ -10,7 +10,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use base64::Engine;
 use live::Live;
 use serde_json::{Value, json};
 use xtask::live::Scenes;
@@ -194,16 +193,9 @@ fn a_mistake_is_reported_in_the_page() {
     assert!(says.contains("which lane 31 of warp 0 writes at"), "{says}");
     assert!(says.ends_with("no barrier lies between the two"), "{says}");
     if let Some(folder) = env::var_os("LINREC_SCREENSHOTS") {
-        fs::write(Path::new(&folder).join("report.png"), picture(&mut chrome, &clip)).unwrap();
+        fs::write(Path::new(&folder).join("report.png"), chrome.picture(&clip).unwrap()).unwrap();
     }
     look::assert_quiet(&chrome);
-}
-
-/// The part `clip` of the open page as a PNG.
-fn picture(chrome: &mut Chrome, clip: &Value) -> Vec<u8> {
-    let options = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
-    let picture = chrome.call("Page.captureScreenshot", options).unwrap();
-    base64::engine::general_purpose::STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
 }
 
 /// The pictures for people to look at, in the folder that LINREC_SCREENSHOTS names or in a
@@ -229,7 +221,7 @@ fn pictures_can_be_taken_of_all() {
             let places: Vec<(String, Value)> = chrome.get("live.places()");
             for (name, clip) in places {
                 let file = folder.join(format!("{name}-{scheme}-{width}.png"));
-                fs::write(file, picture(&mut chrome, &clip)).unwrap();
+                fs::write(file, chrome.picture(&clip).unwrap()).unwrap();
                 taken += 1;
             }
         }
