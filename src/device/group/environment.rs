@@ -26,42 +26,25 @@ pub(super) struct JobProcess {
     pub(super) job: String,
 }
 
-/// The names of variables with the same number, of torchrun, Open MPI and SLURM in this order.
-struct Names {
-    starter: &'static str,
-    rank: &'static str,
-    size: &'static str,
-    local: &'static str,
-    job: &'static str,
-}
+/// A launcher, and its names for the rank, the number of ranks, the number on the host, and the
+/// job.
+type Names = [&'static str; 5];
 
 const STARTERS: [Names; 3] = [
-    Names {
-        starter: "torchrun",
-        rank: "RANK",
-        size: "WORLD_SIZE",
-        local: "LOCAL_RANK",
-        job: "TORCHELASTIC_RUN_ID",
-    },
-    Names {
-        starter: "Open MPI",
-        rank: "OMPI_COMM_WORLD_RANK",
-        size: "OMPI_COMM_WORLD_SIZE",
-        local: "OMPI_COMM_WORLD_LOCAL_RANK",
-        job: "PMIX_NAMESPACE",
-    },
-    Names {
-        starter: "SLURM",
-        rank: "SLURM_PROCID",
-        size: "SLURM_NTASKS",
-        local: "SLURM_LOCALID",
-        job: "SLURM_JOB_ID",
-    },
+    ["torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID"],
+    [
+        "Open MPI",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "PMIX_NAMESPACE",
+    ],
+    ["SLURM", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_JOB_ID"],
 ];
 
 /// True if the environment says that this process is one of a job.
 pub(super) fn is_started() -> bool {
-    STARTERS.iter().any(|names| of_environment(names.rank).is_some())
+    STARTERS.iter().any(|[_, rank, ..]| of_environment(rank).is_some())
 }
 
 /// Returns a variable of this process, if it is not empty.
@@ -85,8 +68,9 @@ impl JobProcess {
 
     /// Reads the variables through `variable`.
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<JobProcess, String> {
-        let Some(names) = STARTERS.iter().find(|names| variable(names.rank).is_some()) else {
-            let names = STARTERS.map(|names| format!("{} ({})", names.rank, names.starter));
+        let started = STARTERS.into_iter().find(|[_, rank, ..]| variable(rank).is_some());
+        let Some([starter, rank_name, size_name, local_name, job_name]) = started else {
+            let names = STARTERS.map(|[starter, rank, ..]| format!("{rank} ({starter})"));
             return Err(format!(
                 "no variable says which rank this process is: {}; start it with one of these, or set RANK, \
                  WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT",
@@ -94,12 +78,9 @@ impl JobProcess {
             ));
         };
         let text = |name: &str| {
-            let value = variable(name).ok_or_else(|| {
-                format!(
-                    "{} is set and {name} is not, although {} sets both",
-                    names.rank, names.starter
-                )
-            })?;
+            let unset =
+                || format!("{rank_name} is set and {name} is not, although {starter} sets both");
+            let value = variable(name).ok_or_else(unset)?;
             match value.chars().count() <= MOST_CHARACTERS {
                 true => Ok(value),
                 false => Err(format!("{name} has more than {MOST_CHARACTERS} characters")),
@@ -111,14 +92,15 @@ impl JobProcess {
             let number = value.parse::<u16>().map(usize::from);
             number.map_err(|_| format!("{name}={value} is not a number from 0 to 65535"))
         };
-        let (rank, size) = (number(names.rank)?, number(names.size)?);
+        let (rank, size) = (number(rank_name)?, number(size_name)?);
         if rank >= size {
-            let (first, second) = (names.rank, names.size);
-            return Err(format!("{first}={rank} and {second}={size}: ranks are counted from 0"));
+            return Err(format!(
+                "{rank_name}={rank} and {size_name}={size}: ranks are counted from 0"
+            ));
         }
-        let local = number(names.local)?;
+        let local = number(local_name)?;
         let (host, port) = meeting_point(&variable, size)?;
-        let job = variable(names.job).unwrap_or_default();
+        let job = variable(job_name).unwrap_or_default();
         Ok(JobProcess { rank, size, local, host, port, job: job.chars().take(64).collect() })
     }
 }

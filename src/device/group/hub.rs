@@ -3,28 +3,35 @@
 //! Rank 0 listens. Every other rank connects, introduces itself, and sends requests. A thread of
 //! rank 0's process does each request at the rank's [`Seat`] in the [`Meeting`] there, and answers.
 //! So processes meet as threads do. A process that ends closes its connection, and the others get
-//! an error at once. The tests are at the end of this file, and `tests/suite/group/processes.rs`.
+//! an error at once. Until all ranks are there, one thread listens to all that connect, so that
+//! strangers cost neither threads nor, beyond a number and a time, connections. Every message has
+//! one deadline for all its bytes. The tests are at the end of this file, and
+//! `tests/suite/group/processes.rs`.
 
-use std::io::{self, ErrorKind};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_bytes::Bytes;
+
 use super::environment::JobProcess;
-use super::exchange::Post;
-use super::frame::{Answer, Hello, Request, read_hello, write_hello};
-use super::meeting::{Meeting, Seat};
-use super::rank::label;
+use super::frame::{self, Answer, Hello, Request, VERSION};
+use super::link::{Post, label};
+use super::meeting::{Meeting, Seat, named};
+use super::rank::after;
 use crate::Error;
 use crate::device::lock::lock;
 
-/// The time in which a process that connects must introduce itself.
+/// The most time in which a process that connects must introduce itself, and a message must begin.
 const HELLO: Duration = Duration::from_secs(5);
+/// The most processes that have connected and not yet introduced themselves, beyond the ranks.
+const MOST_GUESTS: usize = 256;
 /// The pause before another attempt.
 const PAUSE: Duration = Duration::from_millis(5);
-/// The time after its deadline at which an answer of rank 0 is given up.
+/// The most time after its deadline at which an answer of rank 0 is given up.
 const GRACE: Duration = Duration::from_secs(2);
 /// The time that rank 0 waits for the others to end.
 const FAREWELL: Duration = Duration::from_secs(60);
@@ -39,17 +46,13 @@ const GONE: &str = "its process has ended, or cannot be reached any more";
 
 /// A rank's connection to rank 0.
 #[derive(Debug)]
-pub(super) struct Line {
+struct Line {
     label: String,
     /// The time that it spins for an answer before it blocks.
     awake: Duration,
+    /// The time that it waits for an answer after a deadline.
+    grace: Duration,
     stream: Mutex<TcpStream>,
-}
-
-/// The seat of rank 0, whose process answers all others: it ends last.
-#[derive(Debug)]
-struct Host {
-    seat: Seat,
 }
 
 /// Returns how long processes of a job of this size spin for each other: not at all if that takes
@@ -59,6 +62,11 @@ fn awake(size: usize) -> Duration {
     if size <= MOST_AWAKE && cores >= 2 * size + 2 { BETWEEN_PASSES } else { Duration::ZERO }
 }
 
+/// Returns the time after a deadline at which an answer is given up: the answer has the reason.
+fn grace(until: Instant) -> Duration {
+    (remaining(until) / 4).min(GRACE)
+}
+
 /// Connects to all other processes of a job, once all of them are there.
 ///
 /// # Errors
@@ -66,16 +74,15 @@ fn awake(size: usize) -> Duration {
 /// If they do not all come in time, or do not belong together; the message names the variables.
 pub(super) fn meet(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, Error> {
     let met: Result<Box<dyn Post>, String> = match (place.rank, place.size) {
-        (_, 1) => alone(),
-        (0, _) => receive_all(place, until),
+        (_, 1) => Meeting::of_threads(1).pop().map(seated).ok_or_else(|| String::from("no seat")),
+        (0, _) => receive_all(place, until).map(seated),
         _ => call(place, until),
     };
     met.map_err(|message| Error::device(label(place.rank, place.size), message))
 }
 
-fn alone() -> Result<Box<dyn Post>, String> {
-    let seat = Meeting::seats(1, Duration::ZERO).pop().ok_or("a meeting has no seat")?;
-    Ok(Box::new(seat))
+fn seated(seat: Seat) -> Box<dyn Post> {
+    Box::new(seat)
 }
 
 /// Returns where ranks meet, for messages.
@@ -91,75 +98,91 @@ fn addresses(place: &JobProcess) -> Result<Vec<SocketAddr>, String> {
 
 // Rank 0.
 
-fn receive_all(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, String> {
-    let listener = listen(place)?;
-    listener.set_nonblocking(true).map_err(|error| failed(place, &error))?;
-    let awake = awake(place.size);
-    let mut seats = Meeting::seats(place.size, awake).into_iter();
-    let mine = seats.next().ok_or("a meeting has no seat")?;
-    let mut waiting: Vec<Option<Seat>> = seats.map(Some).collect();
-    let (come, coming) = mpsc::channel();
-    let mut lines = Vec::new();
-    let outcome = loop {
-        match coming.try_recv() {
-            Ok((stream, hello)) => match admit(place, &mut waiting, &hello) {
-                Ok(seat) => lines.push((stream, seat)),
-                Err(Refusal::Stranger(why)) => drop(answer(stream, Err(&why))),
-                Err(Refusal::Ours(why)) => {
-                    drop(answer(stream, Err(&why)));
-                    break Err(why);
-                }
-            },
-            Err(_) if waiting.iter().all(Option::is_none) => break Ok(()),
-            Err(_) if Instant::now() >= until => {
-                let missing = (1..place.size).filter(|rank| waiting[rank - 1].is_some());
-                let missing: Vec<_> = missing.map(|rank| rank.to_string()).collect();
-                let (missing, there) = (missing.join(", "), there(place));
-                break Err(format!("rank {missing} did not come to {there} in time"));
-            }
-            Err(_) => match listener.accept() {
-                Ok((stream, _)) => greet(stream, come.clone()),
-                Err(error) if is_momentary(&error) => thread::sleep(PAUSE),
-                Err(error) => break Err(failed(place, &error)),
-            },
-        }
-    };
-    for (stream, seat) in lines {
-        let told = outcome.as_ref().map(|()| Vec::new()).map_err(String::as_str);
-        let Ok(stream) = answer(stream, told) else {
-            seat.leave(Some(GONE));
-            continue;
-        };
-        let serving = thread::Builder::new().name(String::from("a rank's line"));
-        serving
-            .spawn(move || serve(stream, &seat, awake))
-            .map_err(|error| failed(place, &error))?;
-    }
-    outcome.map(|()| -> Box<dyn Post> { Box::new(Host { seat: mine }) })
+/// A process that has connected, and what it has said.
+struct Guest {
+    stream: TcpStream,
+    heard: Vec<u8>,
+    until: Instant,
 }
 
-impl Post for Host {
-    fn gather(&self, what: &str, mine: Vec<u8>, until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
-        self.seat.gather(what, mine, until)
-    }
+/// Why a process is not let in.
+enum Refusal {
+    /// It belongs to another job, and is ignored.
+    Stranger(String),
+    /// It belongs to this job, and something is wrong.
+    Ours(String),
+}
 
-    fn post(&self, to: usize, letter: Vec<u8>, until: Instant) -> Result<(), Error> {
-        self.seat.post(to, letter, until)
+fn receive_all(place: &JobProcess, until: Instant) -> Result<Seat, String> {
+    let listener = listen(place)?;
+    listener.set_nonblocking(true).map_err(|error| failed(place, &error))?;
+    let (awake, patience) = (awake(place.size), remaining(until).min(HELLO));
+    let mut seats = Meeting::seats(place.size, awake, Some([grace(until), FAREWELL])).into_iter();
+    let mine = seats.next().ok_or("a meeting has no seat")?;
+    let mut waiting: Vec<Option<Seat>> = seats.map(Some).collect();
+    let (mut guests, mut lines) = (VecDeque::<Guest>::new(), Vec::new());
+    let mut refused = String::new();
+    let outcome: Result<(), String> = 'meeting: loop {
+        let missing: Vec<_> = (1..place.size).filter(|rank| waiting[rank - 1].is_some()).collect();
+        if missing.is_empty() {
+            break Ok(());
+        }
+        if Instant::now() >= until {
+            let (missing, there) = (named(&missing), there(place));
+            break Err(format!("{missing} did not come to {there} in time{refused}"));
+        }
+        match listener.accept() {
+            Ok((stream, _)) => {
+                // Who belongs here introduces itself at once, so that the first is a stranger.
+                if guests.len() >= MOST_GUESTS + place.size {
+                    guests.pop_front();
+                }
+                if stream.set_nonblocking(true).is_ok() {
+                    guests.push_back(Guest { stream, heard: Vec::new(), until: after(patience) });
+                }
+            }
+            Err(error) if is_momentary(&error) => thread::sleep(PAUSE),
+            // Too many files are open.
+            Err(_) if guests.pop_front().is_some() => {}
+            Err(error) => break Err(failed(place, &error)),
+        }
+        for index in (0..guests.len()).rev() {
+            let admitted = match guests[index].hear() {
+                Ok(None) => continue,
+                Ok(Some(hello)) => Some(admit(place, &mut waiting, &hello)),
+                Err(_) => None,
+            };
+            let Some(Guest { stream, .. }) = guests.remove(index) else { continue };
+            match admitted {
+                None => {}
+                Some(Ok(seat)) => lines.push((stream, seat)),
+                Some(Err(Refusal::Stranger(why))) => {
+                    drop(answer(&stream, Err(&why), patience));
+                    refused = format!("; another process was refused: {why}");
+                }
+                Some(Err(Refusal::Ours(why))) => {
+                    drop(answer(&stream, Err(&why), patience));
+                    break 'meeting Err(why);
+                }
+            }
+        }
+    };
+    if let Err(why) = outcome {
+        let those = guests.iter().map(|guest| &guest.stream);
+        let all = lines.iter().map(|(stream, _)| stream).chain(those);
+        all.for_each(|stream| drop(answer(stream, Err(&why), patience)));
+        return Err(why);
     }
-
-    fn fetch(&self, from: usize, until: Instant) -> Result<Vec<u8>, Error> {
-        self.seat.fetch(from, until)
+    for (stream, seat) in lines {
+        if answer(&stream, Ok(()), patience).is_err() {
+            seat.leave(Some(GONE));
+            continue;
+        }
+        let serving = thread::Builder::new().name(String::from("a rank's line"));
+        let serving = serving.spawn(move || serve(&stream, &seat, (awake, patience)));
+        serving.map_err(|error| failed(place, &error))?;
     }
-
-    fn failure(&self, until: Instant) -> Option<String> {
-        self.seat.failure(until)
-    }
-
-    fn leave(&self, why: Option<&str>) {
-        self.seat.leave(why);
-        let patience = if why.is_some() { GRACE } else { FAREWELL };
-        self.seat.wait_for_others(Instant::now() + patience);
-    }
+    Ok(mine)
 }
 
 /// Listens at the addresses that the other ranks have for this host, or at all addresses if these
@@ -185,87 +208,100 @@ fn is_momentary(error: &io::Error) -> bool {
     [WouldBlock, Interrupted, ConnectionAborted, ConnectionReset].contains(&error.kind())
 }
 
-/// Reads an introduction on another thread, so that a silent process delays no other.
-fn greet(mut stream: TcpStream, come: mpsc::Sender<(TcpStream, Hello)>) {
-    let greeting = thread::Builder::new().name(String::from("a greeting"));
-    // Without a thread the connection is closed, and the process connects again.
-    drop(greeting.spawn(move || {
-        let heard = stream.set_nonblocking(false).and_then(|()| {
-            stream.set_read_timeout(Some(HELLO))?;
-            stream.set_write_timeout(Some(HELLO))?;
-            stream.set_nodelay(true)?;
-            read_hello(&mut stream)
-        });
-        if let Ok(hello) = heard {
-            drop(come.send((stream, hello)));
+impl Guest {
+    /// Reads what has come of an introduction; `None` if more is to come.
+    fn hear(&mut self) -> io::Result<Option<Hello<'_>>> {
+        let mut bytes = [0; frame::MOST_OF_HELLO];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(len) => self.heard.extend_from_slice(&bytes[..len]),
+            Err(error) if is_momentary(&error) && Instant::now() < self.until => return Ok(None),
+            Err(error) => return Err(error),
         }
-    }));
-}
-
-/// Why a process is not let in.
-enum Refusal {
-    /// It belongs to another job, and is ignored.
-    Stranger(String),
-    /// It belongs to this job, and something is wrong.
-    Ours(String),
+        Hello::read(&self.heard)
+    }
 }
 
 fn admit(place: &JobProcess, waiting: &mut [Option<Seat>], hello: &Hello) -> Result<Seat, Refusal> {
-    if hello.job != place.job {
+    let Hello { version, rank, size, job } = *hello;
+    if version != VERSION {
+        let why = format!("its version of the messages is {version}, and rank 0 has {VERSION}");
+        return Err(Refusal::Stranger(why));
+    }
+    if job != place.job {
         let why = format!("rank 0 at {} belongs to another job", there(place));
         return Err(Refusal::Stranger(why));
     }
-    let Hello { rank, size, .. } = *hello;
-    if size != place.size {
-        let own = place.size;
-        let why = format!("rank {rank} was started with {size} ranks, and rank 0 with {own}");
-        return Err(Refusal::Ours(why));
+    let own = place.size;
+    let ours = |why: String| Err(Refusal::Ours(why));
+    if size != own {
+        return ours(format!("rank {rank} was started with {size} ranks, and rank 0 with {own}"));
     }
-    let seat = rank.checked_sub(1).and_then(|index| waiting.get_mut(index)).and_then(Option::take);
-    seat.ok_or_else(|| {
-        Refusal::Ours(format!("there are two processes that say they are rank {rank}"))
-    })
+    match rank.checked_sub(1).and_then(|index| waiting.get_mut(index)).map(Option::take) {
+        Some(Some(seat)) => Ok(seat),
+        None if rank > 0 => {
+            ours(format!("there is no rank {rank}: the job has {own} ranks, from 0"))
+        }
+        _ => ours(format!("there are two processes that say they are rank {rank} of {own}")),
+    }
 }
 
-fn answer(mut stream: TcpStream, answer: Result<Vec<u8>, &str>) -> io::Result<TcpStream> {
-    Answer::from(answer.map(|bytes| vec![bytes])).write(&mut stream)?;
-    Ok(stream)
+/// Answers an introduction.
+fn answer(stream: &TcpStream, outcome: Result<(), &str>, within: Duration) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    let answer = outcome.map_or_else(Answer::Refused, |()| Answer::Done(Vec::new()));
+    frame::send(stream, &answer, after(within))
 }
 
 /// Does a rank's requests until it ends.
-fn serve(mut stream: TcpStream, seat: &Seat, awake: Duration) {
-    let untimed = stream.set_read_timeout(None).and_then(|()| stream.set_write_timeout(None));
-    let mut has_left = false;
-    while untimed.is_ok() {
-        let request = stay_awake(&stream, awake).and_then(|()| Request::read(&mut stream));
-        let Ok(request) = request else { break };
-        let answer = match request {
-            Request::Gather { what, bytes, within } => seat
-                .gather(&what, bytes, Instant::now() + within)
-                .map(|parts| parts.iter().map(|part| part.to_vec()).collect()),
-            Request::Post { to, bytes, within } => {
-                seat.post(to, bytes, Instant::now() + within).map(|()| Vec::new())
-            }
-            Request::Fetch { from, within } => {
-                seat.fetch(from, Instant::now() + within).map(|letter| vec![letter])
-            }
-            Request::Failure => {
-                Ok(seat.failure(Instant::now()).map(String::into_bytes).into_iter().collect())
-            }
-            Request::Leave { why } => {
-                has_left = true;
-                seat.leave(why.as_deref());
-                Ok(Vec::new())
-            }
-        };
-        let answer = Answer::from(answer.map_err(|error| message(&error)));
-        if answer.write(&mut stream).is_err() {
-            break;
+fn serve(stream: &TcpStream, seat: &Seat, times: (Duration, Duration)) {
+    let ended = loop {
+        if let Err(error) = serve_one(stream, seat, times) {
+            break error;
         }
-    }
-    if !has_left {
-        seat.leave(Some(GONE));
-    }
+    };
+    let why = match ended.kind() {
+        ErrorKind::InvalidData | ErrorKind::TimedOut => {
+            format!("no message of its process: {ended}")
+        }
+        _ => GONE.to_owned(),
+    };
+    // A rank that has left before leaves nothing behind.
+    seat.leave(Some(&why));
+    drop(stream.shutdown(std::net::Shutdown::Both));
+}
+
+fn serve_one(
+    stream: &TcpStream,
+    seat: &Seat,
+    (awake, patience): (Duration, Duration),
+) -> io::Result<()> {
+    stay_awake(stream, awake)?;
+    // A rank may work for any time before its next request, but then all of it must come.
+    stream.set_read_timeout(None)?;
+    while stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::Interrupted) {}
+    let (within, len) = frame::receive_head(stream, after(patience))?;
+    let until = after(within);
+    let body = frame::receive_body(stream, len, until + patience)?;
+    let done: Result<Vec<Arc<[u8]>>, Error> = match frame::decode(&body)? {
+        Request::Gather { what, bytes } => seat.gather(&frame::shown(what), bytes, until),
+        Request::Post { to, bytes } => seat.post(to, bytes.to_vec(), until).map(|()| Vec::new()),
+        Request::Fetch { from } => seat.fetch(from, until).map(|letter| vec![letter.into()]),
+        Request::Failure => {
+            Ok(seat.failure(until).into_iter().map(|why| why.into_bytes().into()).collect())
+        }
+        Request::Leave { why } => {
+            seat.leave(why.map(frame::shown).as_deref());
+            Ok(Vec::new())
+        }
+    };
+    let done = done.map_err(|error| message(&error));
+    let answer = match &done {
+        Ok(parts) => Answer::Done(parts.iter().map(|part| Bytes::new(part)).collect()),
+        Err(why) => Answer::Refused(why),
+    };
+    frame::send(stream, &answer, until.max(Instant::now()) + patience)
 }
 
 /// Waits until bytes have come, or the time is over.
@@ -302,27 +338,27 @@ fn message(error: &Error) -> String {
 // All others.
 
 fn call(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, String> {
-    let mut stream = connect(place, until)?;
-    let lost = |error: io::Error| match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            format!("not all ranks came to {} in time", there(place))
-        }
-        _ => format!("rank 0 at {} has closed the connection: {error}", there(place)),
-    };
-    let hello = Hello { rank: place.rank, size: place.size, job: place.job.clone() };
+    let (label, awake, grace) = (label(place.rank, place.size), awake(place.size), grace(until));
+    let stream = connect(place, until)?;
+    let hello = Hello { version: VERSION, rank: place.rank, size: place.size, job: &place.job };
     let begun = stream.set_nodelay(true).and_then(|()| {
-        stream.set_write_timeout(Some(HELLO))?;
-        stream.set_read_timeout(Some(remaining(until) + GRACE))?;
-        write_hello(&mut stream, &hello)?;
-        Answer::read(&mut stream)
+        frame::write(&stream, &hello.bytes()?, until + grace)?;
+        receive(&stream, until + grace)
     });
-    match begun.map_err(lost)? {
-        Answer::Done(_) => {
-            let (label, awake) = (label(place.rank, place.size), awake(place.size));
-            Ok(Box::new(Line { label, awake, stream: Mutex::new(stream) }))
-        }
-        Answer::Refused(why) => Err(why),
-    }
+    let met = begun.map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => format!("not all ranks came to {} in time", there(place)),
+        _ => format!("rank 0 at {} has closed the connection: {error}", there(place)),
+    })?;
+    met.map(|_| -> Box<dyn Post> { Box::new(Line { label, awake, grace, stream: stream.into() }) })
+}
+
+/// Receives the answer to a request.
+fn receive(stream: &TcpStream, until: Instant) -> io::Result<Result<Vec<Arc<[u8]>>, String>> {
+    let (_, len) = frame::receive_head(stream, until)?;
+    Ok(match frame::decode(&frame::receive_body(stream, len, until)?)? {
+        Answer::Done(parts) => Ok(parts.iter().map(|part| Arc::from(&part[..])).collect()),
+        Answer::Refused(why) => Err(frame::shown(why)),
+    })
 }
 
 /// Returns at least a moment, since a timeout of zero means none.
@@ -354,59 +390,48 @@ fn connect(place: &JobProcess, until: Instant) -> Result<TcpStream, String> {
 }
 
 impl Line {
-    fn ask(&self, request: &Request, until: Instant) -> Result<Vec<Vec<u8>>, Error> {
-        let mut stream = lock(&self.stream);
-        let timeout = Some(remaining(until) + GRACE);
-        let answered = stream.set_read_timeout(timeout).and_then(|()| {
-            stream.set_write_timeout(timeout)?;
-            request.write(&mut *stream)?;
+    fn ask(&self, request: &Request, until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
+        let stream = lock(&self.stream);
+        // What is late already has a moment, in which an answer may be there.
+        let until = after(remaining(until));
+        let answered = frame::send(&stream, request, until).and_then(|()| {
             stay_awake(&stream, self.awake)?;
-            Answer::read(&mut *stream)
+            receive(&stream, until + self.grace)
         });
-        match answered {
-            Ok(Answer::Done(parts)) => Ok(parts),
-            Ok(Answer::Refused(why)) => Err(Error::device(&self.label, why)),
-            Err(error) => {
-                // A later answer would be taken for the answer to another request.
-                let _ = stream.shutdown(std::net::Shutdown::Both);
-                let message = format!("rank 0 has ended, or cannot be reached any more: {error}");
-                Err(Error::device(&self.label, message))
-            }
-        }
+        let answered = answered.unwrap_or_else(|error| {
+            // A later answer would be taken for the answer to another request.
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+            Err(format!("rank 0 has ended, or cannot be reached any more: {error}"))
+        });
+        answered.map_err(|why| Error::device(&self.label, why))
     }
 }
 
 impl Post for Line {
-    fn gather(&self, what: &str, mine: Vec<u8>, until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
-        let (what, within) = (what.to_owned(), remaining(until));
-        let parts = self.ask(&Request::Gather { what, bytes: mine, within }, until)?;
-        Ok(parts.into_iter().map(Arc::from).collect())
+    fn gather(&self, what: &str, mine: &[u8], until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
+        self.ask(&Request::Gather { what, bytes: Bytes::new(mine) }, until)
     }
 
     fn post(&self, to: usize, letter: Vec<u8>, until: Instant) -> Result<(), Error> {
-        let within = remaining(until);
-        self.ask(&Request::Post { to, bytes: letter, within }, until).map(drop)
+        self.ask(&Request::Post { to, bytes: Bytes::new(&letter) }, until).map(drop)
     }
 
     fn fetch(&self, from: usize, until: Instant) -> Result<Vec<u8>, Error> {
-        let letters = self.ask(&Request::Fetch { from, within: remaining(until) }, until)?;
-        letters
-            .into_iter()
-            .next()
-            .ok_or_else(|| Error::device(&self.label, "rank 0 sent an empty answer"))
+        let letters = self.ask(&Request::Fetch { from }, until)?;
+        let letter = letters.first().map(|letter| letter.to_vec());
+        letter.ok_or_else(|| Error::device(&self.label, "rank 0 sent an empty answer"))
     }
 
     fn failure(&self, until: Instant) -> Option<String> {
         match self.ask(&Request::Failure, until) {
-            Ok(words) => words.first().map(|words| String::from_utf8_lossy(words).into_owned()),
+            Ok(words) => words.first().map(|words| frame::shown(&String::from_utf8_lossy(words))),
             Err(error) => Some(message(&error)),
         }
     }
 
     fn leave(&self, why: Option<&str>) {
-        let request = Request::Leave { why: why.map(str::to_owned) };
         // A rank that leaves does not wait for the outcome.
-        drop(self.ask(&request, Instant::now() + GRACE));
+        drop(self.ask(&Request::Leave { why }, Instant::now() + self.grace));
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! One lock guards what ranks exchange, and a condition variable wakes those that wait. A rank that
 //! waits spins first, because the others mostly come within microseconds. A failure, or a rank that
-//! leaves while others wait for it, wakes all of them with the reason. The tests are
-//! `tests/suite/group`, with emulated devices.
+//! leaves while others wait for it, wakes all of them with the reason. Rank 0 of a job of processes
+//! leaves last, because the others meet in its memory. The tests are `tests/suite/group`, with
+//! emulated devices.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
@@ -12,8 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::exchange::Post;
-use super::rank::label;
+use super::link::{Post, label};
 use crate::Error;
 use crate::device::launch::Recorded;
 use crate::device::lock::lock;
@@ -29,6 +29,9 @@ pub(super) struct Meeting {
     size: usize,
     /// The time that a rank spins before it sleeps.
     awake: Duration,
+    /// The times that rank 0 waits for the others to leave, if they are in other processes, which
+    /// it answers: after a failure, and otherwise.
+    farewell: Option<[Duration; 2]>,
     state: Mutex<State>,
     /// Signals a change of the state.
     changed: Condvar,
@@ -69,17 +72,24 @@ pub(super) struct Seat {
 }
 
 impl Meeting {
+    /// Makes a seat for each of the ranks of this program.
+    pub(super) fn of_threads(size: usize) -> Vec<Seat> {
+        Meeting::seats(size, Duration::ZERO, None)
+    }
+
     /// Makes a seat for each of the ranks, which spin for this time when they wait, or for a short
     /// time at least.
-    pub(super) fn seats(size: usize, awake: Duration) -> Vec<Seat> {
-        let (state, awake) = (Mutex::default(), awake.max(AT_LEAST));
-        let meeting = Arc::new(Meeting { size, awake, state, changed: Condvar::new() });
+    pub(super) fn seats(
+        size: usize,
+        awake: Duration,
+        farewell: Option<[Duration; 2]>,
+    ) -> Vec<Seat> {
+        let (awake, state, changed) = (awake.max(AT_LEAST), Mutex::default(), Condvar::new());
+        let meeting = Arc::new(Meeting { size, awake, farewell, state, changed });
         let seat = |rank| Seat { meeting: meeting.clone(), rank, rounds: AtomicU64::default() };
         (0..size).map(seat).collect()
     }
-}
 
-impl Meeting {
     /// Returns what was sent and not received, in a sentence.
     pub(super) fn unread(&self) -> Option<String> {
         let state = lock(&self.state);
@@ -187,11 +197,11 @@ impl Seat {
     pub(super) fn share(&self, mine: Buffer<u8>, until: Instant) -> Result<Vec<Buffer<u8>>, Error> {
         let what = "sharing arrays";
         lock(&self.meeting.state).lent.insert(self.rank, mine);
-        self.gather(what, Vec::new(), until)?;
+        self.gather(what, &[], until)?;
         let all: Result<_, _> =
             lock(&self.meeting.state).lent.values().map(|array| array.slice(..)).collect();
         // No rank replaces its array before all have looked.
-        self.gather(what, Vec::new(), until)?;
+        self.gather(what, &[], until)?;
         all
     }
 
@@ -203,7 +213,7 @@ impl Seat {
     ) -> Result<Launched, Error> {
         let what = "launching side by side";
         lock(&self.meeting.state).launches.insert(self.rank, launch);
-        self.gather(what, Vec::new(), until)?;
+        self.gather(what, &[], until)?;
         if self.rank == 0 {
             let recorded = mem::take(&mut lock(&self.meeting.state).launches);
             let launches: Vec<_> = recorded.values().map(Recorded::launch).collect();
@@ -214,30 +224,14 @@ impl Seat {
             };
             lock(&self.meeting.state).launched = recorded.into_keys().zip(each).collect();
         }
-        self.gather(what, Vec::new(), until)?;
+        self.gather(what, &[], until)?;
         let launched = lock(&self.meeting.state).launched.remove(&self.rank);
         launched.unwrap_or_else(|| Err(self.error(format!("{what}: it was not launched"))))
-    }
-
-    /// Waits until all other ranks have left.
-    pub(super) fn wait_for_others(&self, until: Instant) {
-        let mut state = lock(&self.meeting.state);
-        let others = |state: &State| {
-            (0..self.meeting.size).all(|rank| rank == self.rank || state.left.contains(&rank))
-        };
-        while !others(&state) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            let woken = self.meeting.changed.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 }
 
 impl Post for Seat {
-    fn gather(&self, what: &str, mine: Vec<u8>, until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
+    fn gather(&self, what: &str, mine: &[u8], until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
         let number = self.rounds.fetch_add(1, Relaxed);
         let size = self.meeting.size;
         if let Some(round) = lock(&self.meeting.state).round(number, size) {
@@ -267,7 +261,7 @@ impl Post for Seat {
     }
 
     fn seat(&self) -> Option<&Seat> {
-        Some(self)
+        self.meeting.farewell.is_none().then_some(self)
     }
 
     fn failure(&self, _until: Instant) -> Option<String> {
@@ -276,17 +270,25 @@ impl Post for Seat {
 
     fn leave(&self, why: Option<&str>) {
         let mut state = lock(&self.meeting.state);
+        if state.left.contains(&self.rank) {
+            return;
+        }
         state.left.push(self.rank);
         if let Some(why) = why {
             state.failed.get_or_insert_with(|| format!("rank {} failed: {why}", self.rank));
         }
-        drop(state);
         self.meeting.changed.notify_all();
+        if let (0, Some([after_failure, usual])) = (self.rank, self.meeting.farewell) {
+            let farewell = if state.failed.is_some() { after_failure } else { usual };
+            let others =
+                |state: &mut State| (1..self.meeting.size).any(|rank| !state.left.contains(&rank));
+            drop(self.meeting.changed.wait_timeout_while(state, farewell, others));
+        }
     }
 }
 
 /// `rank 3`, `ranks 1, 2`.
-fn named(ranks: &[usize]) -> String {
+pub(super) fn named(ranks: &[usize]) -> String {
     let list: Vec<_> = ranks.iter().map(ToString::to_string).collect();
     format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, list.join(", "))
 }

@@ -6,15 +6,13 @@
 //! also starts a thread for each rank and ends the work of all ranks if one fails. The tests are
 //! `tests/suite/group`, with emulated devices, processes, an NCCL that fails on purpose, and GPUs.
 
-mod by_host;
-mod by_nccl;
 mod cut;
 pub(super) mod engine;
 mod environment;
-mod exchange;
 mod frame;
 mod hub;
 mod kernels;
+mod link;
 mod mail;
 mod meeting;
 mod peers;
@@ -34,16 +32,14 @@ use std::panic::{self, AssertUnwindSafe};
 use std::slice;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Device;
 use super::backend::Communicator;
 use super::lock::lock;
 use crate::Error;
-use by_host::ByHost;
-use by_nccl::ByNccl;
 use environment::JobProcess;
-use exchange::Exchange;
+use link::Link;
 use meeting::{Meeting, Seat};
 
 /// The ranks of a computation over several devices, one for each.
@@ -103,16 +99,14 @@ struct Linked {
 /// The rank of this process.
 #[derive(Debug)]
 struct Member {
-    rank: usize,
-    size: usize,
     device: Device,
     /// It serves every run, so that a failure lasts.
-    exchange: Arc<dyn Exchange>,
+    link: Arc<Link>,
 }
 
 impl Drop for Member {
     fn drop(&mut self) {
-        self.exchange.leave(None);
+        self.link.leave(None);
     }
 }
 
@@ -214,29 +208,17 @@ impl Group {
         let until = rank::after(deadline);
         let place = JobProcess::of_environment().map_err(|why| Error::device("a group", why))?;
         let post = hub::meet(&place, until)?;
-        let (rank, size) = (place.rank, place.size);
-        let failed = |error: Error| {
-            post.leave(Some(&error.to_string()));
-            error
-        };
-        let device = Device::of_process(place.local).map_err(failed)?;
-        let is_by_host = !device.backend.takes_nccl();
-        let kind = match is_by_host {
-            _ if device.is_simt() => "an emulated device",
-            true => "a GPU, and arrays through the host",
-            false => "a GPU",
-        };
-        rank::agree((rank, size), &format!("begin with {kind}"), &*post, until).map_err(failed)?;
-        let label = rank::label(rank, size);
-        let exchange: Arc<dyn Exchange> = if size == 1 || is_by_host {
-            Arc::new(ByHost { label, post })
-        } else {
-            let at = (rank, size);
-            let communicator = by_nccl::communicator_of_process(&device, at, &*post, until);
-            Arc::new(ByNccl::new(label, communicator.map_err(failed)?, post))
-        };
-        let member = Member { rank, size, device, exchange };
-        Ok(Group { members: Members::One(member), deadline })
+        let mut link = Link { number: place.rank, size: place.size, post, nccl: None };
+        match join(place.local, &mut link, until) {
+            Ok(device) => {
+                let members = Members::One(Member { device, link: Arc::new(link) });
+                Ok(Group { members, deadline })
+            }
+            Err(error) => {
+                link.leave(Some(&error.to_string()));
+                Err(error)
+            }
+        }
     }
 
     /// True if this process was started as one of several, according to the variables that
@@ -256,7 +238,7 @@ impl Group {
     pub fn size(&self) -> usize {
         match &self.members {
             Members::Here(devices) | Members::Linked(Linked { devices, .. }) => devices.len(),
-            Members::One(member) => member.size,
+            Members::One(member) => member.link.size,
         }
     }
 
@@ -286,13 +268,11 @@ impl Group {
                 self.run_here(devices, communicators, work)
             }
             Members::One(member) => {
-                let Member { rank, size, device, exchange } = member;
-                let (device, exchange) = (device.clone(), exchange.clone());
-                let rank = Rank::new(*rank, *size, device, self.deadline, exchange);
-                let outcome = unpanicked(&rank, &work);
-                outcome
-                    .inspect_err(|error| rank.leave(Some(&error.to_string())))
-                    .map(|one| vec![one])
+                let Member { device, link } = member;
+                let (device, link) = (device.clone(), link.clone());
+                let rank = Rank { device, deadline: self.deadline, link };
+                let outcome = unpanicked(&rank, &work).map(|one| vec![one]);
+                outcome.inspect_err(|error| rank.link.leave(Some(&error.to_string())))
             }
         }
     }
@@ -309,28 +289,25 @@ impl Group {
             rank.device().backend.run_by_itself();
             match unpanicked(&rank, &work) {
                 Ok(result) => {
-                    rank.leave(None);
+                    rank.link.leave(None);
                     Some(result)
                 }
                 Err(error) => {
                     // Before the others know of it, so that their errors come behind.
                     lock(&failures).push(error.clone());
-                    rank.leave(Some(&error.to_string()));
+                    rank.link.leave(Some(&error.to_string()));
                     None
                 }
             }
         };
-        let seats = Meeting::seats(size, Duration::ZERO);
+        let seats = Meeting::of_threads(size);
         let meeting = seats.first().map(Seat::meeting);
         let ranks = seats.into_iter().zip(devices).enumerate();
         let ranks: Vec<_> = ranks
             .map(|(number, (seat, device))| {
-                let (label, post) = (rank::label(number, size), Box::new(seat));
-                let exchange: Arc<dyn Exchange> = match communicators.get(number) {
-                    Some(communicator) => Arc::new(ByNccl::new(label, communicator.clone(), post)),
-                    None => Arc::new(ByHost { label, post }),
-                };
-                Rank::new(number, size, device.clone(), self.deadline, exchange)
+                let nccl = communicators.get(number).cloned();
+                let link = Arc::new(Link { number, size, post: Box::new(seat), nccl });
+                Rank { device: device.clone(), deadline: self.deadline, link }
             })
             .collect();
         let results: Vec<Option<R>> = thread::scope(|scope| {
@@ -339,11 +316,10 @@ impl Group {
                 .into_iter()
                 .map(|rank| {
                     let name = format!("rank {}", rank.number());
-                    let exchange = rank.exchange();
+                    let link = rank.link.clone();
                     let started =
                         thread::Builder::new().name(name).spawn_scoped(scope, move || one(rank));
-                    started
-                        .inspect_err(|_| exchange.leave(Some("no thread could be started for it")))
+                    started.inspect_err(|_| link.leave(Some("no thread could be started for it")))
                 })
                 .collect();
             let joined = started.into_iter().map(|thread| match thread {
@@ -364,6 +340,23 @@ impl Group {
             None => Ok(results.into_iter().flatten().collect()),
         }
     }
+}
+
+/// Takes the device of a process, agrees with the other ranks on its kind, and connects GPUs by
+/// NCCL.
+fn join(local: usize, link: &mut Link, until: Instant) -> Result<Device, Error> {
+    let device = Device::of_process(local)?;
+    let takes_nccl = device.backend.takes_nccl();
+    let kind = match takes_nccl {
+        _ if device.is_simt() => "an emulated device",
+        true => "a GPU",
+        false => "a GPU, and arrays through the host",
+    };
+    link.agree(&format!("begin with {kind}"), until)?;
+    if takes_nccl && link.size > 1 {
+        link.connect(&device, until)?;
+    }
+    Ok(device)
 }
 
 /// Makes the communicators of ranks in this program, each with its own GPU.
@@ -389,7 +382,7 @@ fn communicators(
 fn unpanicked<R>(rank: &Rank, work: impl Fn(&Rank) -> Result<R, Error>) -> Result<R, Error> {
     // After a panic only the caller's own values may be incomplete, and the caller gets the error.
     panic::catch_unwind(AssertUnwindSafe(|| work(rank)))
-        .unwrap_or_else(|panic| Err(rank.error(format!("panicked: {}", words(&*panic)))))
+        .unwrap_or_else(|panic| Err(rank.link.error(format!("panicked: {}", words(&*panic)))))
 }
 
 /// Returns a panic's message.

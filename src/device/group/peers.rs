@@ -3,8 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use super::exchange::Post;
-use super::rank::label;
+use super::link::{Link, label};
 use crate::Error;
 use crate::device::Buffer;
 
@@ -16,15 +15,10 @@ const HANDLE_BYTES: usize = 64;
 /// An array that a rank has published stays until its process ends, because the others may have it
 /// open until then.
 pub(super) fn of_processes(
-    (number, size): (usize, usize),
-    post: &dyn Post,
-    mine: Buffer<u8>,
+    link: &Link,
+    mine: &Buffer<u8>,
     until: Instant,
 ) -> Result<Vec<Buffer<u8>>, Error> {
-    let refused = |why: String| Error::Unsupported {
-        engine: label(number, size),
-        what: format!("mailboxes between these processes: {why}; take another way, or one process"),
-    };
     let host = host();
     let handle = mine.publish();
     let letter = match &handle {
@@ -32,42 +26,29 @@ pub(super) fn of_processes(
         // Shorter than a handle: so the others see that this rank has no mailbox to open.
         Err(_) => Vec::new(),
     };
-    let letters = post.gather("publishing mailboxes", letter, until)?;
+    let letters = link.post.gather("publishing mailboxes", &letter, until)?;
     let open = |(rank, letter): (usize, &[u8])| {
-        if rank == number {
+        if rank == link.number {
             return mine.slice(..).map_err(|error| error.to_string());
         }
+        let other = label(rank, link.size);
         let Some((handle, there)) = letter.split_first_chunk::<HANDLE_BYTES>() else {
-            return Err(format!(
-                "{} has no mailbox that other processes can open",
-                label(rank, size)
-            ));
+            return Err(format!("{other} has no mailbox that other processes can open"));
         };
         if host.is_empty() || there != host.as_bytes() {
-            return Err(format!("{} is not known to be on this host", label(rank, size)));
+            return Err(format!("{other} is not known to be on this host"));
         }
-        let opened = Buffer::of_process(mine.device(), *handle, mine.len());
-        opened.map_err(|error| {
-            format!("the mailbox of {} cannot be opened: {error}", label(rank, size))
-        })
+        Buffer::of_process(mine.device(), *handle, mine.len())
+            .map_err(|error| format!("the mailbox of {other} cannot be opened: {error}"))
     };
-    let letters = letters.iter().map(|letter| &**letter).enumerate();
     let outcome = match handle {
-        Ok(_) => letters.map(open).collect::<Result<Vec<_>, _>>(),
+        Ok(_) => letters.iter().map(|letter| &**letter).enumerate().map(open).collect(),
         Err(error) => Err(error.to_string()),
     };
-    // All or none, so that no rank waits for mail that does not come.
-    let why = outcome.as_ref().err().cloned().unwrap_or_default();
-    let whys = post.gather("opening mailboxes", why.into_bytes(), until)?;
-    let failed = whys.iter().enumerate().find(|(_, why)| !why.is_empty());
-    match (outcome, failed) {
-        (Ok(all), None) => Ok(all),
-        (Err(why), _) => Err(refused(why)),
-        (_, Some((rank, why))) => {
-            let why = String::from_utf8_lossy(why);
-            Err(refused(format!("{} reports: {why}", label(rank, size))))
-        }
-    }
+    link.all_have("opening mailboxes", outcome, until)?.map_err(|why| Error::Unsupported {
+        engine: link.label(),
+        what: format!("mailboxes between these processes: {why}; take another way, or one process"),
+    })
 }
 
 /// Returns what identifies this host until it is started again; empty if nothing does.

@@ -2,7 +2,7 @@
 //!
 //! Before an operation all ranks compare a description of it, so that a rank that is about to do
 //! something else is an error on all of them instead of a wait without end. Then arrays go by the
-//! rank's [`Exchange`]: through the host or by NCCL. The tests are `tests/suite/group`, of which
+//! rank's [`Link`]: through the host or by NCCL. The tests are `tests/suite/group`, of which
 //! `together` has the operations one by one.
 
 use std::sync::Arc;
@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytemuck::Pod;
 
-use super::by_host;
-use super::exchange::{Exchange, Post, TOLD_BYTES, Told};
+use super::link::Link;
 use super::meeting::Seat;
 use super::peers;
 use crate::Error;
@@ -41,11 +40,9 @@ use crate::device::{Buffer, Device, Launch, Launched, Stream, recording};
 /// ```
 #[derive(Debug)]
 pub struct Rank {
-    number: usize,
-    size: usize,
-    device: Device,
-    deadline: Duration,
-    exchange: Arc<dyn Exchange>,
+    pub(super) device: Device,
+    pub(super) deadline: Duration,
+    pub(super) link: Arc<Link>,
 }
 
 /// The most bytes, of all ranks together, that ranks of one program exchange through the host. An
@@ -53,38 +50,6 @@ pub struct Rank {
 /// 170 are the host's: calls that can be ended at a deadline begin on a thread of NCCL. Ranks in
 /// several processes meet by TCP, and there NCCL was as fast or faster.
 const FEW: usize = 512 << 10;
-
-/// Returns a rank's name in messages: `rank 1 of 4`.
-pub(super) fn label(rank: usize, size: usize) -> String {
-    format!("rank {rank} of {size}")
-}
-
-/// Goes on if all ranks are about to do the same thing, which `what` describes.
-pub(super) fn agree(
-    at: (usize, usize),
-    what: &str,
-    post: &dyn Post,
-    until: Instant,
-) -> Result<(), Error> {
-    agreed(at, what, |mine| post.tell(mine, until))
-}
-
-fn agreed(
-    (rank, size): (usize, usize),
-    what: &str,
-    tell: impl FnOnce(&Told) -> Result<Vec<Told>, Error>,
-) -> Result<(), Error> {
-    let mine = told(what);
-    let all = tell(&mine)?;
-    match all.iter().position(|told| *told != mine) {
-        None => Ok(()),
-        Some(other) => {
-            let there = heard(&all[other]);
-            let message = format!("ranks disagree: `{what}` here, `{there}` on rank {other}");
-            Err(Error::device(label(rank, size), message))
-        }
-    }
-}
 
 /// Returns when a time that begins now is over.
 pub(super) fn after(time: Duration) -> Instant {
@@ -94,24 +59,14 @@ pub(super) fn after(time: Duration) -> Instant {
 }
 
 impl Rank {
-    pub(super) fn new(
-        number: usize,
-        size: usize,
-        device: Device,
-        deadline: Duration,
-        exchange: Arc<dyn Exchange>,
-    ) -> Rank {
-        Rank { number, size, device, deadline, exchange }
-    }
-
     /// Its number, from 0.
     pub fn number(&self) -> usize {
-        self.number
+        self.link.number
     }
 
     /// The number of ranks.
     pub fn size(&self) -> usize {
-        self.size
+        self.link.size
     }
 
     /// Its device.
@@ -137,7 +92,7 @@ impl Rank {
     /// of different lengths or types of other sizes, if one fails, ends, does something else or
     /// does not come in time, or if the device fails.
     pub fn all_gather<T: Pod>(&self, mine: &Buffer<T>, all: &mut Buffer<T>) -> Result<(), Error> {
-        if mine.len().checked_mul(self.size) != Some(all.len()) {
+        if mine.len().checked_mul(self.size()) != Some(all.len()) {
             let arrays = vec![("mine", vec![mine.len()]), ("all", vec![all.len()])];
             return Err(Error::ShapeMismatch { operation: "all_gather", arrays });
         }
@@ -169,7 +124,7 @@ impl Rank {
         self.must_be_another(to, "send")?;
         self.must_be_here(array)?;
         recording::refuse(&self.device, "exchanging arrays")?;
-        self.exchange.send(&array.bytes(), to, false, self.until())
+        self.link.send(&array.bytes(), to, false, self.until())
     }
 
     /// Receives an array of the same size that another rank [sends](Rank::send).
@@ -181,13 +136,13 @@ impl Rank {
         self.must_be_another(from, "receive")?;
         self.must_be_here(array)?;
         recording::refuse(&self.device, "exchanging arrays")?;
-        self.exchange.receive(&mut array.bytes(), from, false, self.until())
+        self.link.receive(&mut array.bytes(), from, false, self.until())
     }
 
     /// As [`Rank::send`], once ranks have agreed on all that they send.
     pub(super) fn hand_on<T: Pod>(&self, array: &Buffer<T>, to: usize) -> Result<(), Error> {
         self.must_be_here(array)?;
-        self.exchange.send(&array.bytes(), to, true, self.until())
+        self.link.send(&array.bytes(), to, true, self.until())
     }
 
     /// As [`Rank::receive`], once ranks have agreed on all that they send.
@@ -197,13 +152,13 @@ impl Rank {
         from: usize,
     ) -> Result<(), Error> {
         self.must_be_here(array)?;
-        self.exchange.receive(&mut array.bytes(), from, true, self.until())
+        self.link.receive(&mut array.bytes(), from, true, self.until())
     }
 
     /// Goes on if all ranks are about to do the same thing, which `what` describes.
     pub(super) fn agree(&self, what: &str) -> Result<(), Error> {
         recording::refuse(&self.device, "meeting other ranks")?;
-        agree((self.number, self.size), what, self.exchange.post(), self.until())
+        self.link.agree(what, self.until())
     }
 
     /// As [`Rank::all_gather`], once ranks have agreed on it; [few](Rank::few) bytes go through the
@@ -224,15 +179,10 @@ impl Rank {
     ) -> Result<(), Error> {
         self.must_be_here(mine)?;
         self.must_be_here(all)?;
-        let (mine, mut all) = (mine.bytes(), all.bytes());
-        match through_host {
-            _ if all.is_empty() => Ok(()),
-            true => {
-                let post = self.exchange.post();
-                by_host::all_gather(&self.label(), post, (&mine, &mut all), self.until())
-            }
-            false => self.exchange.all_gather(&mine, &mut all, self.until()),
+        if all.is_empty() {
+            return Ok(());
         }
+        self.link.all_gather((&mine.bytes(), &mut all.bytes()), through_host, self.until())
     }
 
     /// As [`Rank::broadcast`], once ranks have agreed on it; [few](Rank::few) bytes go through the
@@ -248,26 +198,16 @@ impl Rank {
         through_host: bool,
     ) -> Result<(), Error> {
         self.must_be_here(array)?;
-        let (mut array, is_mine) = (array.bytes(), from == self.number);
-        match through_host {
-            _ if array.is_empty() => Ok(()),
-            true => {
-                let post = self.exchange.post();
-                by_host::broadcast(&self.label(), post, (&mut array, is_mine), from, self.until())
-            }
-            false => self.exchange.broadcast(&mut array, is_mine, from, self.until()),
+        if array.is_empty() {
+            return Ok(());
         }
+        self.link.broadcast(&mut array.bytes(), from, through_host, self.until())
     }
 
     /// True if the array reaches all ranks sooner through the host's memory than by NCCL ([`FEW`]).
     fn few<T: Pod>(&self, array: &Buffer<T>) -> bool {
-        self.exchange.post().seat().is_some()
-            && array.bytes().len().saturating_mul(self.size) <= FEW
-    }
-
-    /// The link to the others.
-    pub(super) fn exchange(&self) -> Arc<dyn Exchange> {
-        self.exchange.clone()
+        let bytes = array.bytes().len().saturating_mul(self.size());
+        self.link.post.seat().is_some() && bytes <= FEW
     }
 
     /// Returns an error with the way out if ranks cannot [share](Rank::share) arrays.
@@ -279,27 +219,20 @@ impl Rank {
     /// processes with GPUs of one host.
     pub(super) fn share(&self, mine: Buffer<u8>) -> Result<Vec<Buffer<u8>>, Error> {
         self.must_share()?;
-        let Some(seat) = self.exchange.post().seat() else {
-            let (at, post) = ((self.number, self.size), self.exchange.post());
-            return peers::of_processes(at, post, mine, self.until());
+        let Some(seat) = self.link.post.seat() else {
+            return peers::of_processes(&self.link, &mine, self.until());
         };
         let all = seat.share(mine, self.until())?;
-        let others = all.iter().enumerate().filter(|(rank, _)| *rank != self.number);
+        let others = all.iter().enumerate().filter(|(rank, _)| *rank != self.number());
         let reached = others.map(|(rank, array)| self.reach(rank, array.device()));
         let reached = reached.collect::<Result<(), _>>();
-        // All or none, so that no rank waits for mail that does not come.
-        let why = reached.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        let what = "reaching mailboxes";
-        let whys = self.exchange.post().gather(what, why.into_bytes(), self.until())?;
+        let outcome = reached.as_ref().map(|()| all).map_err(ToString::to_string);
+        let outcome = self.link.all_have("reaching mailboxes", outcome, self.until())?;
         reached?;
-        match whys.iter().enumerate().find(|(_, why)| !why.is_empty()) {
-            None => Ok(all),
-            Some((rank, why)) => {
-                let why = String::from_utf8_lossy(why);
-                let what = format!("mailboxes, as {} reports: {why}", label(rank, self.size));
-                Err(Error::Unsupported { engine: self.label(), what })
-            }
-        }
+        outcome.map_err(|why| Error::Unsupported {
+            engine: self.link.label(),
+            what: format!("mailboxes, as {why}"),
+        })
     }
 
     /// Makes the memory of another rank's device reachable.
@@ -307,7 +240,7 @@ impl Rank {
         if *there == self.device && !self.device.is_simt() {
             // Their launches would be in one queue, and the first might wait for the second.
             let what = format!("mailboxes between ranks of one GPU, as this one and rank {rank}");
-            return Err(Error::Unsupported { engine: self.label(), what });
+            return Err(Error::Unsupported { engine: self.link.label(), what });
         }
         self.device.reach(there)
     }
@@ -324,25 +257,12 @@ impl Rank {
 
     /// Returns its seat among the ranks of this program.
     fn seat(&self) -> Result<&Seat, Error> {
-        self.exchange.post().seat().ok_or_else(|| Error::Unsupported {
-            engine: self.label(),
+        self.link.post.seat().ok_or_else(|| Error::Unsupported {
+            engine: self.link.label(),
             what: String::from(
                 "mailboxes between processes with emulated devices; take another way, or one process",
             ),
         })
-    }
-
-    /// Takes no further part.
-    pub(super) fn leave(&self, why: Option<&str>) {
-        self.exchange.leave(why);
-    }
-
-    pub(super) fn error(&self, message: impl Into<String>) -> Error {
-        Error::device(self.label(), message)
-    }
-
-    fn label(&self) -> String {
-        label(self.number, self.size)
     }
 
     fn until(&self) -> Instant {
@@ -356,34 +276,13 @@ impl Rank {
 
     fn must_exist(&self, rank: usize, operation: &str) -> Result<(), Error> {
         let what =
-            || format!("{operation}: there is no rank {rank}, the last is {}", self.size - 1);
-        if rank < self.size { Ok(()) } else { Err(self.error(what())) }
+            || format!("{operation}: there is no rank {rank}, the last is {}", self.size() - 1);
+        if rank < self.size() { Ok(()) } else { Err(self.link.error(what())) }
     }
 
     fn must_be_another(&self, rank: usize, operation: &str) -> Result<(), Error> {
         self.must_exist(rank, operation)?;
         let what = || format!("{operation}: rank {rank} is this one");
-        if rank != self.number { Ok(()) } else { Err(self.error(what())) }
+        if rank != self.number() { Ok(()) } else { Err(self.link.error(what())) }
     }
-}
-
-/// Returns a text with zeros behind it; if it is too long, a fingerprint replaces its end.
-fn told(what: &str) -> Told {
-    let mut told = [0; TOLD_BYTES];
-    let text = match what.len() <= TOLD_BYTES {
-        true => what.to_owned(),
-        false => {
-            let hash = crate::kernels::Hash::of([what]).to_string();
-            let kept = what.floor_char_boundary(TOLD_BYTES - hash.len() - " … ".len());
-            format!("{} … {hash}", &what[..kept])
-        }
-    };
-    let bytes = text.as_bytes();
-    let len = bytes.len().min(TOLD_BYTES);
-    told[..len].copy_from_slice(&bytes[..len]);
-    told
-}
-
-fn heard(told: &Told) -> String {
-    String::from_utf8_lossy(told).trim_end_matches('\0').to_owned()
 }

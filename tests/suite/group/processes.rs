@@ -3,9 +3,10 @@
 //! Here the tests start the processes, on emulated devices, or on GPUs in the test that needs them.
 //! A process runs one scenario of this module and prints what it computed or the error it got; the
 //! tests compare the lines. They cover results, processes that die, end early or never come,
-//! disagreements, and strangers that connect to the port.
+//! disagreements, strangers that connect to the port, and peers that drip, lie, or stop half-way.
 
-use std::io::Write;
+use std::fs;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -21,6 +22,10 @@ const DEADLINE: &str = "LINREC_TEST_GROUP_DEADLINE";
 /// Longer than any test waits if a failure is noticed as it should be.
 const LONG: Duration = Duration::from_secs(300);
 const SHORT: Duration = Duration::from_millis(1500);
+/// For ranks that wait until the deadline. It and the time after it are shorter than [`SOON`].
+const SHORTEST: Duration = Duration::from_millis(600);
+/// The time within which a rank ends in spite of a bad peer.
+const SOON: Duration = Duration::from_millis(1900);
 
 /// A job: its processes, and the variables of each besides its rank.
 pub(super) struct Job<'a> {
@@ -69,6 +74,32 @@ impl<'a> Job<'a> {
             command.env(name, value);
         }
         command
+    }
+
+    /// Connects to rank 0 as soon as it listens.
+    fn connect(&self) -> TcpStream {
+        loop {
+            match TcpStream::connect(("127.0.0.1", self.port)) {
+                Ok(stream) => break stream,
+                Err(_) => thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    /// Connects with an introduction.
+    fn introduce(&self, version: u8, rank: u8) -> TcpStream {
+        let mut stream = self.connect();
+        let hello = [version, rank, self.size as u8, 0];
+        stream.write_all(&[b"linrec\0", &hello[..]].concat()).unwrap();
+        stream
+    }
+
+    /// Connects as rank 1 of two to rank 0, and begins its first request with these bytes.
+    fn begin(&self, bytes: &[u8]) -> TcpStream {
+        let mut stream = self.introduce(VERSION, 1);
+        stream.read_exact(&mut [0; ADMITTED.len()]).unwrap();
+        stream.write_all(bytes).unwrap();
+        stream
     }
 
     fn is_set(&self, rank: usize, name: &str) -> bool {
@@ -301,8 +332,10 @@ fn processes_of_different_jobs_get_an_error() {
     for text in &texts {
         assert!(text.contains("rank 1 was started with 4 ranks, and rank 0 with 2"), "{text}");
     }
-    let texts = Job { size: 3, ..Job::new("", &[0, 1, 1], LONG) }.run();
-    assert!(texts[0].contains("there are two processes that say they are rank 1"), "{texts:?}");
+    for text in (Job { size: 3, ..Job::new("", &[0, 1, 1], LONG) }.run()) {
+        let expected = "there are two processes that say they are rank 1 of 3";
+        assert!(text.contains(expected), "{text}");
+    }
     let more = [(1, "TORCHELASTIC_RUN_ID", "another")];
     let texts = Job { more: &more, ..Job::new("", &[0, 1], SHORT) }.run();
     assert!(texts[0].contains("rank 1 did not come"), "{texts:?}");
@@ -316,18 +349,158 @@ fn processes_of_different_jobs_get_an_error() {
 fn strangers_that_connect_are_ignored() {
     let job = Job::new("exchange", &[0, 1], LONG);
     let first = job.start(0);
-    let strangers =
-        [&b"GET / HTTP/1.1\r\n\r\n"[..], b"", b"linrec\0\x01", &[255; 4096]].map(|words| {
-            let mut stranger = loop {
-                match TcpStream::connect(("127.0.0.1", job.port)) {
-                    Ok(stranger) => break stranger,
-                    Err(_) => thread::sleep(Duration::from_millis(5)),
-                }
-            };
-            stranger.write_all(words).unwrap();
-            stranger
-        });
+    let words = [&b"GET / HTTP/1.1\r\n\r\n"[..], b"", b"linrec\0\x02", &[255; 4096]];
+    let strangers = words.map(|words| {
+        let mut stranger = job.connect();
+        stranger.write_all(words).unwrap();
+        stranger
+    });
     assert_eq!(output_of(job.start(1)), "0 0");
     assert_eq!(output_of(first), "1 0");
     drop(strangers);
+}
+
+/// The version of the messages.
+const VERSION: u8 = 2;
+/// The answer to an introduction once all ranks have come: a time of 0, a length of 2, no arrays.
+const ADMITTED: [u8; 18] = [0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Returns what is sent until the other end closes.
+fn all_of(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Sends a byte every 50 milliseconds, for three seconds or until the other end has had enough.
+fn drip(mut stream: TcpStream) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        for _ in 0..60 {
+            thread::sleep(Duration::from_millis(50));
+            if stream.write_all(&[0]).is_err() {
+                break;
+            }
+        }
+    })
+}
+
+/// Returns the output of a process that a bad peer must not keep.
+fn soon(child: Child, since: Instant) -> String {
+    let text = output_of(child);
+    assert!(since.elapsed() < SOON, "{text} after {:?}", since.elapsed());
+    text
+}
+
+/// A rank 0 that sends a byte now and then keeps no rank beyond the deadline: neither when ranks
+/// meet, nor later.
+#[test]
+fn a_rank_0_that_drips_keeps_no_rank() {
+    for (answer, expected) in [
+        (&[][..], "rank 1 of 2: not all ranks came to 127.0.0.1"),
+        (&ADMITTED, "rank 1 of 2: rank 0 has ended, or cannot be reached any more: the time is"),
+    ] {
+        let start = Instant::now();
+        let job = Job { size: 2, ..Job::new("", &[1], SHORTEST) };
+        let listener = TcpListener::bind(("127.0.0.1", job.port)).unwrap();
+        let child = job.start(1);
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(answer).unwrap();
+        let dripping = drip(stream);
+        let text = soon(child, start);
+        assert!(text.starts_with(expected), "{text}");
+        dripping.join().unwrap();
+    }
+}
+
+#[test]
+fn a_rank_that_drips_keeps_no_rank() {
+    let start = Instant::now();
+    let job = Job { size: 2, ..Job::new("", &[0], SHORTEST) };
+    let child = job.start(0);
+    let dripping = drip(job.begin(&[7, 0]));
+    let text = soon(child, start);
+    assert!(text.contains("meeting the other ranks: rank 1 "), "{text}");
+    dripping.join().unwrap();
+}
+
+/// Strangers that say nothing, or little, cost rank 0 no threads and a bounded number of
+/// connections, and the job goes on.
+#[test]
+fn a_flood_of_silent_strangers_is_bounded() {
+    let start = Instant::now();
+    let job = Job::new("exchange", &[0, 1], LONG);
+    let first = job.start(0);
+    let dripping = drip(job.connect());
+    // In portions that fit in the queue of connections: what does not is sent again a second later.
+    let connect = |number: usize| {
+        thread::sleep(Duration::from_millis(if number.is_multiple_of(40) { 20 } else { 0 }));
+        job.connect()
+    };
+    let strangers: Vec<_> = (0..400).map(connect).collect();
+    let of_first = |name: &str| format!("/proc/{}/{name}", first.id());
+    let deadline = Instant::now() + Duration::from_secs(1);
+    // Rank 0 has met all of them when no more are open than it keeps.
+    let mut open = usize::MAX;
+    while Instant::now() < deadline && !(250..300).contains(&open) {
+        thread::sleep(Duration::from_millis(10));
+        open = fs::read_dir(of_first("fd")).unwrap().count();
+    }
+    let status = fs::read_to_string(of_first("status")).unwrap();
+    let threads = status.lines().find_map(|line| line.strip_prefix("Threads:")).unwrap();
+    assert!(open < 300 && threads.trim().parse::<usize>().unwrap() < 16, "{open}, {threads}");
+    assert_eq!(soon(job.start(1), start), "0 0");
+    assert_eq!(soon(first, start), "1 0");
+    drop(strangers);
+    dripping.join().unwrap();
+}
+
+#[test]
+fn another_version_and_a_rank_out_of_range_are_refused() {
+    let start = Instant::now();
+    let job = Job { size: 2, ..Job::new("", &[0], SHORTEST) };
+    let first = job.start(0);
+    let why = "its version of the messages is 1, and rank 0 has 2";
+    assert!(all_of(job.introduce(1, 1)).contains(why));
+    let text = soon(first, start);
+    let expected = format!("in time; another process was refused: {why}");
+    assert!(text.contains("rank 1 did not come to") && text.ends_with(&expected), "{text}");
+    // All ranks get to know a rank that cannot be, at once.
+    let start = Instant::now();
+    let job = Job { size: 3, ..Job::new("", &[0, 1], LONG) };
+    let children = [job.start(0), job.start(1)];
+    thread::sleep(Duration::from_millis(300));
+    let why = "there is no rank 9: the job has 3 ranks";
+    assert!(all_of(job.introduce(VERSION, 9)).contains(why));
+    for child in children {
+        let text = soon(child, start);
+        assert!(text.contains(why), "{text}");
+    }
+}
+
+/// A rank that cannot be understood, or ends within a message, ends the wait of all others at once.
+#[test]
+fn a_huge_length_and_half_a_message_end_all() {
+    let huge = [[0; 8], (1_u64 << 63).to_le_bytes()].concat();
+    let unknown = [&ADMITTED[..16], &[77, 0]].concat();
+    for (bytes, expected) in [
+        (
+            &huge,
+            "rank 1 failed: no message of its process: bad message: a body of 9223372036854775808",
+        ),
+        (&unknown, "rank 1 failed: no message of its process: bad message: "),
+        (
+            &huge[..9].to_vec(),
+            "rank 1 failed: its process has ended, or cannot be reached any more",
+        ),
+    ] {
+        let start = Instant::now();
+        let job = Job { size: 2, ..Job::new("", &[0], LONG) };
+        let child = job.start(0);
+        let stream = job.begin(bytes);
+        if bytes.len() < 16 {
+            drop(stream);
+        }
+        let text = soon(child, start);
+        assert!(text.contains(expected), "{text}");
+    }
 }
