@@ -2,41 +2,56 @@
 #pragma once
 
 // ANCHOR: mail
-// The state that another device posts, and the launch that posted it. Fills one line of the cache.
+// The state that another device posts. Each word has 32 bits of the state, and the epoch of the
+// launch that posted it in its upper half. So a word is right by itself, and no release is needed:
+// that would wait until all that the thread has written before has reached memory.
 template <typename T>
-struct alignas(128) Mailbox {
-    T state;
-    unsigned epoch;
+struct Mailbox {
+    static constexpr int kWords = sizeof(T) / sizeof(unsigned);
+    unsigned long long words[kWords];
 };
 
 // How often a thread polls before it gives up: some ten seconds.
-constexpr int kMostAsked = 1 << 24;
+constexpr int kMostPolls = 1 << 24;
 
-// System scope: the mailbox is in another device's memory. A reader of the epoch sees the state.
+// System scope: the mailbox is in another device's memory.
 template <typename T>
 __device__ void post(Mailbox<T>* to, unsigned epoch, T state) {
-    to->state = state;
-    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&to->epoch), "r"(epoch) : "memory");
+    unsigned parts[Mailbox<T>::kWords];
+    memcpy(parts, &state, sizeof(T));
+#pragma unroll
+    for (int i = 0; i < Mailbox<T>::kWords; i++) {
+        const unsigned long long word = (unsigned long long)epoch << 32 | parts[i];
+        asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(&to->words[i]), "l"(word) : "memory");
+    }
+}
+inline __device__ unsigned long long load_word(const unsigned long long* from) {
+    unsigned long long word;
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+    return word;
 }
 template <typename T>
 __device__ T fetch(const Mailbox<T>* from, unsigned epoch) {
+    unsigned parts[Mailbox<T>::kWords];
+    int polls = 0;
+#pragma unroll
+    for (int i = 0; i < Mailbox<T>::kWords; i++) {
+        unsigned long long word = load_word(&from->words[i]);
 #pragma unroll 1
-    for (int asked = 0; asked < kMostAsked; asked++) {
-        unsigned found;
-        asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(&from->epoch) : "memory");
-        if (found == epoch) return from->state;
+        for (; word >> 32 != epoch; word = load_word(&from->words[i])) {
+            if (++polls == kMostPolls) asm volatile("trap;");
+        }
+        parts[i] = (unsigned)word;
     }
-    asm volatile("trap;");
-    return T(0);
+    T state;
+    memcpy(&state, parts, sizeof(T));
+    return state;
 }
 // Returns true if an earlier kernel knew the state early, from the tail of its stretch, and posted
 // it. Only launches with odd epochs ask: the answer comes from another device, which takes long.
 template <typename T>
 __device__ bool is_posted(const Mailbox<T>* to, unsigned epoch) {
-    if (epoch % 2 == 0) return false;
-    unsigned found;
-    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(found) : "l"(&to->epoch) : "memory");
-    return found == epoch;
+    return epoch % 2 == 1 && load_word(&to->words[0]) >> 32 == epoch;
 }
 // ANCHOR_END: mail
 

@@ -86,7 +86,7 @@ impl<S: Storage> Cut<S> {
             false => [(before, behind), (None, None)],
             true => [(behind, before), call.with_steps(&neighbours)],
         };
-        self.boxes.take(call.rank, call.cutting.whole.num_seqs, way, ways)
+        self.boxes.take::<S::Accum>(call.rank, call.cutting.whole.num_seqs, way, ways)
     }
 
     /// Computes the outputs of this rank's stretch of each row in two passes. If the way looks, the

@@ -23,9 +23,6 @@ use crate::device::{
 };
 use crate::kernels::KernelChoice;
 
-/// The bytes of a mailbox: `Mailbox` of `kernels/mail.cuh`.
-const BOX_BYTES: usize = 128;
-
 /// The mailboxes of all ranks, as one rank has them.
 #[derive(Debug, Default)]
 pub(super) struct Boxes(Mutex<Option<All>>);
@@ -48,10 +45,10 @@ impl Boxes {
         lock(&self.0).as_ref().map_or((0, 0), |boxes| (boxes.rows, boxes.epoch))
     }
 
-    /// Returns the mailboxes for a pass over `rows` rows: one pair for the states from one
-    /// neighbour and to the other, and one pair for the last outputs. All ranks call this with the
-    /// same number and way, and none of them has a pass in flight.
-    pub(super) fn take(
+    /// Returns the mailboxes for a pass over `rows` rows with states of type `A`: one pair for the
+    /// states from one neighbour and to the other, and one pair for the last outputs. All ranks
+    /// call this with the same number and way, and none of them has a pass in flight.
+    pub(super) fn take<A>(
         &self,
         rank: &Rank,
         rows: usize,
@@ -64,7 +61,9 @@ impl Boxes {
         let mut usable = match usable {
             Some(usable) => usable,
             None => {
-                let mine = Buffer::for_peers(rank.device(), "mail", 2 * rows * BOX_BYTES)?;
+                // `Mailbox` of `kernels/mail.cuh`: as many bytes for epochs as for the state.
+                let box_bytes = 2 * size_of::<A>();
+                let mine = Buffer::for_peers(rank.device(), "mail", 2 * rows * box_bytes)?;
                 All { rows, epoch: 0, all: rank.share(mine)? }
             }
         };
@@ -79,8 +78,10 @@ impl Boxes {
 impl All {
     /// Returns the mailboxes of a kind, 0 or 1.
     fn of(&self, rank: &Rank, (before, behind): Ways, kind: usize) -> Result<Mail, Error> {
-        let len = self.rows * BOX_BYTES;
-        let of = |rank: usize| self.all[rank].slice(kind * len..(kind + 1) * len);
+        let of = |rank: usize| {
+            let (all, len) = (&self.all[rank], self.all[rank].len() / 2);
+            all.slice(kind * len..(kind + 1) * len)
+        };
         Ok(Mail {
             from: before.map(|_| of(rank.number())).transpose()?,
             to: behind.map(of).transpose()?,
