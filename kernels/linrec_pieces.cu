@@ -9,11 +9,11 @@
 #include "wide.cuh"
 
 // ANCHOR: fetch
-// Thread 0 fetches the state for all threads.
+// Thread 0 fetches the state for all threads; `found` is what it has seen in the mailbox.
 template <typename T>
-__device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch) {
+__device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch, Mailbox<T> found) {
     __shared__ T came;
-    if (threadIdx.x == 0) came = fetch(from, epoch);
+    if (threadIdx.x == 0) came = fetch(from, epoch, found);
     __syncthreads();
     return came;
 }
@@ -301,10 +301,11 @@ __global__ void linrec_piece_column(const T* from, T* to, long long num_seqs, in
 // where its last one goes. Blocks take one row each, in one order on all devices. Else as
 // linrec_wide_fwd.
 //
-// A device begins when the first rows have arrived, so fewer at a time are better: blocks
-// are large, one for each SM, and each has the next tile on its way while it computes one.
+// A device begins when the first rows have arrived, so fewer at a time are better: an SM holds two
+// blocks, which hide each other's beginning and end, and each has the next tile on its way while
+// it computes one.
 template <typename Stored, int kVectors, int kThreads>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kThreads, 2)
     linrec_piece_fwd(const Stored* inputs, const Stored* coeffs, Stored* outputs, const Accum<Stored>* initial,
                      Accum<Stored>* final_state, const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to,
                      unsigned epoch, long long piece_len, int reverse) {
@@ -325,10 +326,12 @@ __global__ void __launch_bounds__(kThreads, 1)
                 load_vectors<false, kVectors>(coeffs, coeffs_aligned, at, T(1))};
     };
 
+    // The mailbox is asked before the tiles are.
+    const Mailbox<T> found = from && threadIdx.x == 0 ? peek(from + blockIdx.x) : Mailbox<T>{};
     T carry = initial ? initial[blockIdx.x] : T(0);
     const Outgoing<T> goes = {nullptr, to, epoch};
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
-    if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
+    if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch, found);
     Tile now = {};
     for (long long tile = -1; tile < tiles; tile++) {
         const Tile next = load(tile + 1);  // behind the last tile nothing exists
@@ -336,7 +339,7 @@ __global__ void __launch_bounds__(kThreads, 1)
             turn(reverse, now.x);
             turn(reverse, now.c);
             // By now the first two tiles are on their way.
-            if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch);
+            if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch, found);
             scan_vectors<kThreads>(now.c, now.x, totals[tile % 2], carry);
             // Posted before the outputs are written: others wait for it.
             if (tile + 1 == tiles && threadIdx.x == 0) goes(blockIdx.x, carry);
@@ -362,7 +365,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 // from zero. With kByMail, `from`, if given, is where it comes in, and `to` where it goes. Without,
 // no block waits.
 template <typename Stored, int kVectors, int kThreads, bool kByMail>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     linrec_piece_bwd(const Stored* d_outputs, const Stored* coeffs, const Stored* outputs,
                      const Accum<Stored>* after, const Accum<Stored>* previous, Stored* d_inputs, Stored* d_coeffs,
                      Accum<Stored>* before, const Mailbox<Accum<Stored>>* from, Mailbox<Accum<Stored>>* to, unsigned epoch,
@@ -377,9 +380,11 @@ __global__ void __launch_bounds__(kThreads)
     const int skipped = head(d_outputs, piece_len, back), place = skew(d_outputs);
     const T start = previous[blockIdx.x];
 
+    const bool fetches = kByMail && from && threadIdx.x == 0;
+    const Mailbox<T> found = fetches ? peek(from + blockIdx.x) : Mailbox<T>{};
     T carry = after ? after[blockIdx.x] : T(0);
     const Outgoing<T> goes = {before, kByMail ? to : nullptr, epoch};
-    if (kByMail && from) carry = fetch_for_all(from + blockIdx.x, epoch);
+    if (kByMail && from) carry = fetch_for_all(from + blockIdx.x, epoch, found);
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     for (long long tile = 0; tile < tiles; tile++) {
         const View at = view<kVectors, kThreads, Stored>(tile * kSteps - skipped, piece_len, back);

@@ -30,22 +30,34 @@ inline __device__ unsigned long long load_word(const unsigned long long* from) {
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
     return word;
 }
+// Returns what is in a mailbox now. The answer takes a microsecond: ask before other loads.
 template <typename T>
-__device__ T fetch(const Mailbox<T>* from, unsigned epoch) {
+__device__ Mailbox<T> peek(const Mailbox<T>* from) {
+    Mailbox<T> found;
+#pragma unroll
+    for (int i = 0; i < Mailbox<T>::kWords; i++) found.words[i] = load_word(&from->words[i]);
+    return found;
+}
+// Waits for the mail of an epoch, of which `found` is what a thread has seen before.
+template <typename T>
+__device__ T fetch(const Mailbox<T>* from, unsigned epoch, Mailbox<T> found) {
     unsigned parts[Mailbox<T>::kWords];
     int polls = 0;
 #pragma unroll
     for (int i = 0; i < Mailbox<T>::kWords; i++) {
-        unsigned long long word = load_word(&from->words[i]);
 #pragma unroll 1
-        for (; word >> 32 != epoch; word = load_word(&from->words[i])) {
+        for (; found.words[i] >> 32 != epoch; found.words[i] = load_word(&from->words[i])) {
             if (++polls == kMostPolls) asm volatile("trap;");
         }
-        parts[i] = (unsigned)word;
+        parts[i] = (unsigned)found.words[i];
     }
     T state;
     memcpy(&state, parts, sizeof(T));
     return state;
+}
+template <typename T>
+__device__ T fetch(const Mailbox<T>* from, unsigned epoch) {
+    return fetch(from, epoch, peek(from));
 }
 // Returns true if an earlier kernel knew the state early, from the tail of its stretch, and posted
 // it. Only launches with odd epochs ask: the answer comes from another device, which takes long.

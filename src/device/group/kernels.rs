@@ -92,9 +92,9 @@ impl Loaded {
 
 /// Returns the kernels with a block for each piece, and the threads of a block.
 ///
-/// Blocks that send a state by mail are so large that an SM holds one: the next rank begins when as
-/// many sequences as there are blocks have gone through. Numbers of 16 bits take twice the
-/// registers. The other kernels have tiles of 8 KiB, because pieces may be that short, and because
+/// Blocks that send a state by mail are so large that an SM holds two: the next rank begins when as
+/// many sequences as there are blocks have gone through, and one block alone would leave its SM idle
+/// at the beginning of each sequence. Numbers of 16 bits take twice the registers. The other kernels have tiles of 8 KiB, because pieces may be that short, and because
 /// one or two tiles are read of a piece whose coefficients fade. (On an H100 the gradients of 2^28
 /// steps take 2.18 ms in pieces of 1024 steps, and 1.83 in pieces of 16,384; in large blocks 6.85
 /// and 1.79: `sizes.csv` in `chapters/17-several-gpus/results/h100/tables.json`.)
@@ -105,9 +105,9 @@ fn over_pieces(element: ElementType) -> [(String, u32); 4] {
     };
     [
         sized("ends", 2, 256, ""),
-        sized("fwd", vectors, 512, ""),
+        sized("fwd", vectors, 256, ""),
         sized("bwd", 2, 256, ", false"),
-        sized("bwd", vectors, 512, ", true"),
+        sized("bwd", vectors, 256, ", true"),
     ]
 }
 
