@@ -7,8 +7,10 @@
 //! emulated devices.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hint;
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,6 +25,9 @@ use crate::device::{Buffer, Launch, Launched};
 /// each other, and waking a thread takes longer than a pass over a short stretch.
 const AT_LEAST: Duration = Duration::from_micros(50);
 
+/// How often a rank that spins looks for a change before it lets other threads run.
+const SPINS: usize = 200;
+
 /// The memory in which the ranks of one computation meet.
 #[derive(Debug)]
 pub(super) struct Meeting {
@@ -33,7 +38,10 @@ pub(super) struct Meeting {
     /// it answers: after a failure, and otherwise.
     farewell: Option<[Duration; 2]>,
     state: Mutex<State>,
-    /// Signals a change of the state.
+    /// The number of changes of the state, which ranks that spin watch: they would contend for the
+    /// lock otherwise.
+    changes: AtomicU64,
+    /// Wakes the ranks that sleep until a change.
     changed: Condvar,
 }
 
@@ -85,9 +93,27 @@ impl Meeting {
         farewell: Option<[Duration; 2]>,
     ) -> Vec<Seat> {
         let (awake, state, changed) = (awake.max(AT_LEAST), Mutex::default(), Condvar::new());
-        let meeting = Arc::new(Meeting { size, awake, farewell, state, changed });
+        let changes = AtomicU64::new(0);
+        let meeting = Arc::new(Meeting { size, awake, farewell, state, changes, changed });
         let seat = |rank| Seat { meeting: meeting.clone(), rank, rounds: AtomicU64::default() };
         (0..size).map(seat).collect()
+    }
+
+    /// Lets all ranks that wait look at the state again, which has changed.
+    fn notify(&self) {
+        self.changes.fetch_add(1, Release);
+        self.changed.notify_all();
+    }
+
+    /// Spins until the state changes, for some microseconds at most.
+    fn spin(&self, seen: u64) {
+        for _ in 0..SPINS {
+            if self.changes.load(Acquire) != seen {
+                return;
+            }
+            hint::spin_loop();
+        }
+        thread::yield_now();
     }
 
     /// Returns what was sent and not received, in a sentence.
@@ -157,10 +183,7 @@ impl Seat {
             // A complete round counts even if a rank has failed since, so that all ranks see the
             // same outcome.
             let missing = match ready(&mut state) {
-                Ok(result) => {
-                    self.meeting.changed.notify_all();
-                    return Ok(result);
-                }
+                Ok(result) => return Ok(result),
                 Err(missing) => missing,
             };
             if let Some(why) = &state.failed {
@@ -174,8 +197,9 @@ impl Seat {
                     format!("{} did not come in time", named(&missing))
                 }
                 None if begun.elapsed() < self.meeting.awake => {
+                    let seen = self.meeting.changes.load(Acquire);
                     drop(state);
-                    thread::yield_now();
+                    self.meeting.spin(seen);
                     state = lock(&self.meeting.state);
                     continue;
                 }
@@ -186,7 +210,7 @@ impl Seat {
                 }
             };
             state.failed = Some(format!("rank {} failed: {what}: {why}", self.rank));
-            self.meeting.changed.notify_all();
+            self.meeting.notify();
             return Err(self.error(format!("{what}: {why}")));
         }
     }
@@ -237,7 +261,7 @@ impl Post for Seat {
         if let Some(round) = lock(&self.meeting.state).round(number, size) {
             round.parts[self.rank] = Some(mine.into());
         }
-        self.meeting.changed.notify_all();
+        self.meeting.notify();
         self.wait(what, until, |state| state.take(number, size))
     }
 
@@ -250,7 +274,9 @@ impl Post for Seat {
             }
             state.letters.entry((self.rank, to)).or_default().extend(letter.take());
             Ok(())
-        })
+        })?;
+        self.meeting.notify();
+        Ok(())
     }
 
     fn fetch(&self, from: usize, until: Instant) -> Result<Vec<u8>, Error> {
@@ -277,7 +303,7 @@ impl Post for Seat {
         if let Some(why) = why {
             state.failed.get_or_insert_with(|| format!("rank {} failed: {why}", self.rank));
         }
-        self.meeting.changed.notify_all();
+        self.meeting.notify();
         if let (0, Some([after_failure, usual])) = (self.rank, self.meeting.farewell) {
             let farewell = if state.failed.is_some() { after_failure } else { usual };
             let others =
