@@ -8,6 +8,7 @@
 //! tests are at the end of this file.
 
 use std::env;
+use std::num::NonZeroU16;
 
 /// The most characters of a variable's text.
 const MOST_CHARACTERS: usize = 1000;
@@ -77,17 +78,13 @@ impl JobProcess {
                 names.join(", ")
             ));
         };
-        let text = |name: &str| {
+        let number = |name: &str| {
             let unset =
                 || format!("{rank_name} is set and {name} is not, although {starter} sets both");
             let value = variable(name).ok_or_else(unset)?;
-            match value.chars().count() <= MOST_CHARACTERS {
-                true => Ok(value),
-                false => Err(format!("{name} has more than {MOST_CHARACTERS} characters")),
+            if value.chars().count() > MOST_CHARACTERS {
+                return Err(format!("{name} has more than {MOST_CHARACTERS} characters"));
             }
-        };
-        let number = |name: &str| {
-            let value = text(name)?;
             // These counts are passed on in 32 bits.
             let number = value.parse::<u16>().map(usize::from);
             number.map_err(|_| format!("{name}={value} is not a number from 0 to 65535"))
@@ -111,18 +108,11 @@ fn meeting_point(
     variable: impl Fn(&str) -> Option<String>,
     size: usize,
 ) -> Result<(String, u16), String> {
-    let port = match variable("MASTER_PORT") {
-        None => PORT + 1,
-        Some(value) => {
-            let port = value.parse::<u16>().ok().filter(|&port| port > 0);
-            let next = port.and_then(|port| port.checked_add(1));
-            next.ok_or_else(|| {
-                format!(
-                    "MASTER_PORT={value}: ranks meet at the next port; give one from 1 to 65534"
-                )
-            })?
-        }
-    };
+    let port = variable("MASTER_PORT").map_or(Ok(PORT + 1), |value| {
+        let next = value.parse::<NonZeroU16>().ok().and_then(|port| port.checked_add(1));
+        let why = "ranks meet at the next port; give one from 1 to 65534";
+        next.map(NonZeroU16::get).ok_or_else(|| format!("MASTER_PORT={value}: {why}"))
+    })?;
     let host = variable("MASTER_ADDR").or_else(|| first_host(&variable("SLURM_STEP_NODELIST")?));
     match host {
         Some(host) => Ok((host, port)),
@@ -152,77 +142,53 @@ fn first_host(list: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<JobProcess, String> {
-        let find = |name: &str| {
-            let found = variables.iter().find(|variable| variable.0 == name);
-            found.map(|variable| variable.1.to_owned())
-        };
-        JobProcess::read(find)
+    /// Reads variables like `RANK=5 WORLD_SIZE=8`, of which the first with a name counts.
+    fn read(variables: &str) -> Result<JobProcess, String> {
+        let pairs = variables.split(' ').filter_map(|variable| variable.split_once('='));
+        JobProcess::read(|name| Some(pairs.clone().find(|pair| pair.0 == name)?.1.to_owned()))
     }
 
-    const TORCHRUN: [(&str, &str); 5] = [
-        ("RANK", "5"),
-        ("WORLD_SIZE", "8"),
-        ("LOCAL_RANK", "1"),
-        ("MASTER_ADDR", "node03"),
-        ("MASTER_PORT", "29500"),
-    ];
+    const TORCHRUN: &str = "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 MASTER_ADDR=node03 MASTER_PORT=29500";
 
     #[test]
     fn each_starter_is_understood() {
-        let place = |host: &str, port, job: &str| JobProcess {
-            rank: 5,
-            size: 8,
-            local: 1,
-            host: host.into(),
-            port,
-            job: job.into(),
-        };
-        assert_eq!(read(&TORCHRUN), Ok(place("node03", 29_501, "")));
-        let slurm = [
-            ("SLURM_PROCID", "5"),
-            ("SLURM_NTASKS", "8"),
-            ("SLURM_LOCALID", "1"),
-            ("SLURM_JOB_ID", "77"),
-            ("SLURM_STEP_NODELIST", "gpu[03-04]"),
-        ];
-        assert_eq!(read(&slurm), Ok(place("gpu03", 29_501, "77")));
-        let mpi = [
-            ("OMPI_COMM_WORLD_RANK", "5"),
-            ("OMPI_COMM_WORLD_SIZE", "8"),
-            ("OMPI_COMM_WORLD_LOCAL_RANK", "1"),
-            ("MASTER_ADDR", "10.0.0.1"),
-            ("MASTER_PORT", "1234"),
-        ];
-        assert_eq!(read(&mpi), Ok(place("10.0.0.1", 1235, "")));
+        let slurm = "SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_LOCALID=1 SLURM_JOB_ID=77 \
+                     SLURM_STEP_NODELIST=gpu[03-04]";
+        let mpi = "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 \
+                   MASTER_ADDR=10.0.0.1 MASTER_PORT=1234";
+        for (variables, host, port, job) in [
+            (TORCHRUN, "node03", 29_501, ""),
+            (slurm, "gpu03", 29_501, "77"),
+            (mpi, "10.0.0.1", 1235, ""),
+        ] {
+            let (host, job) = (host.to_owned(), job.to_owned());
+            let expected = JobProcess { rank: 5, size: 8, local: 1, host, port, job };
+            assert_eq!(read(variables), Ok(expected));
+        }
     }
 
     #[test]
     fn errors_name_missing_and_impossible_variables() {
-        let none = read(&[]).unwrap_err();
+        let none = read("").unwrap_err();
         for name in ["RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "torchrun", "MASTER_PORT"] {
             assert!(none.contains(name), "{none}");
         }
-        for (index, name) in ["WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"].into_iter().enumerate() {
-            let mut variables = TORCHRUN.to_vec();
-            variables.remove(index + 1);
-            let error = read(&variables).unwrap_err();
+        for name in ["WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"] {
+            let error = read(&TORCHRUN.replace(name, "OTHER")).unwrap_err();
             assert!(error.contains(name) && error.contains("set"), "{error}");
         }
-        for (index, value, said) in [
-            (0, "8", "RANK=8 and WORLD_SIZE=8: ranks are counted from 0"),
-            (0, "-1", "RANK=-1 is not a number"),
-            (1, "0", "RANK=5 and WORLD_SIZE=0"),
-            (1, "99999999999", "WORLD_SIZE=99999999999 is not a number"),
-            (2, "", "LOCAL_RANK= is not a number"),
-            (4, "65535", "MASTER_PORT=65535"),
-            (4, "0", "MASTER_PORT=0"),
-            (4, "http", "MASTER_PORT=http"),
+        for (set, expected) in [
+            ("RANK=8", "RANK=8 and WORLD_SIZE=8: ranks are counted from 0"),
+            ("RANK=-1", "RANK=-1 is not a number"),
+            ("WORLD_SIZE=0", "RANK=5 and WORLD_SIZE=0"),
+            ("WORLD_SIZE=99999999999", "WORLD_SIZE=99999999999 is not a number"),
+            ("LOCAL_RANK=", "LOCAL_RANK= is not a number"),
+            ("MASTER_PORT=65535", "MASTER_PORT=65535"),
+            ("MASTER_PORT=0", "MASTER_PORT=0"),
+            ("MASTER_PORT=http", "MASTER_PORT=http"),
         ] {
-            let mut variables = TORCHRUN.to_vec();
-            variables[index].1 = value;
-            let error = read(&variables).unwrap_err();
-            assert!(error.contains(said), "{error}");
+            let error = read(&format!("{set} {TORCHRUN}")).unwrap_err();
+            assert!(error.contains(expected), "{error}");
         }
     }
 

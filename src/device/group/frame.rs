@@ -14,10 +14,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_bytes::Bytes;
 
-/// A rank's introduction.
+/// A rank's introduction, which follows the greeting and the version.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello<'a> {
-    pub(super) version: u8,
     pub(super) rank: usize,
     pub(super) size: usize,
     pub(super) job: &'a str,
@@ -57,8 +56,8 @@ pub(super) enum Answer<'a> {
 
 /// The first bytes of an introduction, with which other programs hardly begin.
 const GREETING: &[u8] = b"linrec\0";
-/// The version of the messages, behind the greeting.
-pub(super) const VERSION: u8 = 2;
+/// The version of the messages, which follows the greeting.
+const VERSION: u8 = 2;
 /// The most bytes of an introduction.
 pub(super) const MOST_OF_HELLO: usize = 512;
 /// The most bytes of a message: arrays of all ranks that go through the host.
@@ -68,21 +67,27 @@ const MOST_OF_TEXT: usize = 4096;
 
 impl Hello<'_> {
     pub(super) fn bytes(&self) -> io::Result<Vec<u8>> {
-        postcard::to_extend(self, GREETING.to_vec()).map_err(odd)
+        postcard::to_extend(self, [GREETING, &[VERSION]].concat()).map_err(odd)
     }
 
     /// Reads an introduction; `None` if more bytes are to come.
     pub(super) fn read(bytes: &[u8]) -> io::Result<Option<Hello<'_>>> {
-        let Some(rest) = bytes.strip_prefix(GREETING) else {
-            let may_come = GREETING.starts_with(bytes);
-            return if may_come { Ok(None) } else { Err(odd("the greeting is another one")) };
+        let rest = match bytes.strip_prefix(GREETING).map(<[u8]>::split_first) {
+            None if !GREETING.starts_with(bytes) => return Err(odd("the greeting is another one")),
+            None | Some(None) => return Ok(None),
+            Some(Some((&VERSION, rest))) => rest,
+            // What follows may have any form.
+            Some(Some((version, _))) => {
+                let why = format!("its version is {version}, and rank 0 has {VERSION}");
+                return Err(odd(why));
+            }
         };
         match postcard::take_from_bytes(rest) {
             Ok((hello, [])) => Ok(Some(hello)),
+            Ok(_) => Err(odd("the introduction is too long")),
             Err(postcard::Error::DeserializeUnexpectedEnd) if bytes.len() < MOST_OF_HELLO => {
                 Ok(None)
             }
-            Ok(_) => Err(odd("the introduction is too long")),
             Err(error) => Err(odd(error)),
         }
     }
@@ -180,25 +185,21 @@ fn in_words(error: Error) -> Error {
 mod tests {
     use super::*;
 
-    fn requests<'a>() -> [Request<'a>; 6] {
-        [
+    /// Whatever is written is read, and half of it is an error.
+    #[test]
+    fn what_is_written_is_read() {
+        let hello = Hello { rank: 3, size: 8, job: "77" };
+        let bytes = hello.bytes().unwrap();
+        assert_eq!(Hello::read(&bytes).unwrap(), Some(hello));
+        assert!((0..bytes.len()).all(|len| Hello::read(&bytes[..len]).unwrap().is_none()));
+        for request in [
             Request::Gather { what: "all-gather", bytes: Bytes::new(&[1, 2, 3]) },
             Request::Post { to: 3, bytes: Bytes::new(&[0; 100]) },
             Request::Fetch { from: 2 },
             Request::Failure,
             Request::Leave { why: None },
             Request::Leave { why: Some("it was enough") },
-        ]
-    }
-
-    /// Whatever is written is read, and half of it is an error.
-    #[test]
-    fn what_is_written_is_read() {
-        let hello = Hello { version: VERSION, rank: 3, size: 8, job: "77" };
-        let bytes = hello.bytes().unwrap();
-        assert_eq!(Hello::read(&bytes).unwrap(), Some(hello));
-        assert!((0..bytes.len()).all(|len| Hello::read(&bytes[..len]).unwrap().is_none()));
-        for request in requests() {
+        ] {
             let body = postcard::to_stdvec(&request).unwrap();
             assert_eq!(decode::<Request>(&body).unwrap(), request);
             assert!((0..body.len()).all(|len| decode::<Request>(&body[..len]).is_err()));
@@ -212,8 +213,8 @@ mod tests {
     #[test]
     fn nonsense_is_an_error() {
         let long = [GREETING, &[VERSION, 1, 2, 255, 255, 3], &[b'a'; MOST_OF_HELLO]].concat();
-        for nonsense in [b"GET / HTTP/1.1\r\nHost: rank0\r\n\r\n", &[255; 64][..], &[0; 64], &long]
-        {
+        let other = [GREETING, &[1]].concat();
+        for nonsense in [b"GET / HTTP/1.1\r\n\r\n", &[255; 64][..], &[0; 64], &long, &other] {
             assert!(Hello::read(nonsense).is_err());
         }
         for kind in 0..10 {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use serde_bytes::Bytes;
 
 use super::environment::JobProcess;
-use super::frame::{self, Answer, Hello, Request, VERSION};
+use super::frame::{self, Answer, Hello, Request};
 use super::link::{Post, label};
 use super::meeting::{Meeting, Seat, named};
 use super::rank::after;
@@ -105,14 +105,6 @@ struct Guest {
     until: Instant,
 }
 
-/// Why a process is not let in.
-enum Refusal {
-    /// It belongs to another job, and is ignored.
-    Stranger(String),
-    /// It belongs to this job, and something is wrong.
-    Ours(String),
-}
-
 fn receive_all(place: &JobProcess, until: Instant) -> Result<Seat, String> {
     let listener = listen(place)?;
     listener.set_nonblocking(true).map_err(|error| failed(place, &error))?;
@@ -149,21 +141,21 @@ fn receive_all(place: &JobProcess, until: Instant) -> Result<Seat, String> {
         for index in (0..guests.len()).rev() {
             let admitted = match guests[index].hear() {
                 Ok(None) => continue,
-                Ok(Some(hello)) => Some(admit(place, &mut waiting, &hello)),
-                Err(_) => None,
+                Ok(Some(hello)) => admit(place, &mut waiting, &hello),
+                Err(error) => Err(error),
             };
             let Some(Guest { stream, .. }) = guests.remove(index) else { continue };
             match admitted {
-                None => {}
-                Some(Ok(seat)) => lines.push((stream, seat)),
-                Some(Err(Refusal::Stranger(why))) => {
-                    drop(answer(&stream, Err(&why), patience));
-                    refused = format!("; another process was refused: {why}");
-                }
-                Some(Err(Refusal::Ours(why))) => {
+                Ok(Ok(seat)) => lines.push((stream, seat)),
+                Ok(Err(why)) => {
                     drop(answer(&stream, Err(&why), patience));
                     break 'meeting Err(why);
                 }
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    drop(answer(&stream, Err(&error.to_string()), patience));
+                    refused = format!("; another process was refused: {error}");
+                }
+                Err(_) => {}
             }
         }
     };
@@ -222,28 +214,30 @@ impl Guest {
     }
 }
 
-fn admit(place: &JobProcess, waiting: &mut [Option<Seat>], hello: &Hello) -> Result<Seat, Refusal> {
-    let Hello { version, rank, size, job } = *hello;
-    if version != VERSION {
-        let why = format!("its version of the messages is {version}, and rank 0 has {VERSION}");
-        return Err(Refusal::Stranger(why));
-    }
+/// Returns the seat of a process, or why the job fails.
+///
+/// # Errors
+///
+/// If the process belongs to another job, and is to be ignored.
+fn admit(
+    place: &JobProcess,
+    waiting: &mut [Option<Seat>],
+    hello: &Hello,
+) -> io::Result<Result<Seat, String>> {
+    let (&Hello { rank, size, job }, own) = (hello, place.size);
     if job != place.job {
         let why = format!("rank 0 at {} belongs to another job", there(place));
-        return Err(Refusal::Stranger(why));
+        return Err(io::Error::new(ErrorKind::InvalidData, why));
     }
-    let own = place.size;
-    let ours = |why: String| Err(Refusal::Ours(why));
-    if size != own {
-        return ours(format!("rank {rank} was started with {size} ranks, and rank 0 with {own}"));
-    }
-    match rank.checked_sub(1).and_then(|index| waiting.get_mut(index)).map(Option::take) {
-        Some(Some(seat)) => Ok(seat),
-        None if rank > 0 => {
-            ours(format!("there is no rank {rank}: the job has {own} ranks, from 0"))
+    let why = match rank.checked_sub(1).and_then(|index| waiting.get_mut(index)).map(Option::take) {
+        _ if size != own => {
+            format!("rank {rank} was started with {size} ranks, and rank 0 with {own}")
         }
-        _ => ours(format!("there are two processes that say they are rank {rank} of {own}")),
-    }
+        Some(Some(seat)) => return Ok(Ok(seat)),
+        None if rank > 0 => format!("there is no rank {rank}: the job has {own} ranks, from 0"),
+        _ => format!("there are two processes that say they are rank {rank} of {own}"),
+    };
+    Ok(Err(why))
 }
 
 /// Answers an introduction.
@@ -309,19 +303,17 @@ fn stay_awake(stream: &TcpStream, time: Duration) -> io::Result<()> {
     if time.is_zero() {
         return Ok(());
     }
+    let end = after(time);
+    let is_early =
+        |error: &io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
     stream.set_nonblocking(true)?;
-    let begun = Instant::now();
     let seen = loop {
         match stream.peek(&mut [0]) {
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) if is_early(&error) && Instant::now() < end => thread::yield_now(),
+            Err(error) if is_early(&error) => break Ok(()),
             // An error is sent once.
             seen => break seen.map(drop),
         }
-        if begun.elapsed() >= time {
-            break Ok(());
-        }
-        thread::yield_now();
     };
     stream.set_nonblocking(false)?;
     seen
@@ -340,7 +332,7 @@ fn message(error: &Error) -> String {
 fn call(place: &JobProcess, until: Instant) -> Result<Box<dyn Post>, String> {
     let (label, awake, grace) = (label(place.rank, place.size), awake(place.size), grace(until));
     let stream = connect(place, until)?;
-    let hello = Hello { version: VERSION, rank: place.rank, size: place.size, job: &place.job };
+    let hello = Hello { rank: place.rank, size: place.size, job: &place.job };
     let begun = stream.set_nodelay(true).and_then(|()| {
         frame::write(&stream, &hello.bytes()?, until + grace)?;
         receive(&stream, until + grace)
@@ -368,24 +360,23 @@ fn remaining(until: Instant) -> Duration {
 
 /// Connects to rank 0, which may begin later than this rank.
 fn connect(place: &JobProcess, until: Instant) -> Result<TcpStream, String> {
+    let connect = |address: &SocketAddr| {
+        let met = TcpStream::connect_timeout(address, remaining(until).min(HELLO));
+        met.map_err(|error| format!("{address}: {error}"))
+    };
     loop {
-        let mut refusal = format!("no address for {}", there(place));
+        let none = Err(format!("no address for {}", there(place)));
         // The host's name may be known later, too.
-        match addresses(place) {
-            Ok(addresses) => {
-                for address in addresses {
-                    match TcpStream::connect_timeout(&address, remaining(until).min(HELLO)) {
-                        Ok(stream) => return Ok(stream),
-                        Err(error) => refusal = format!("{address}: {error}"),
-                    }
-                }
+        let met = addresses(place).and_then(|all| {
+            all.iter().fold(none, |met, address| met.or_else(|_| connect(address)))
+        });
+        match met {
+            Err(why) if Instant::now() >= until => {
+                return Err(format!("rank 0 was not met at {} in time: {why}", there(place)));
             }
-            Err(error) => refusal = error,
+            Err(_) => thread::sleep(10 * PAUSE),
+            Ok(stream) => return Ok(stream),
         }
-        if Instant::now() >= until {
-            return Err(format!("rank 0 was not met at {} in time: {refusal}", there(place)));
-        }
-        thread::sleep(10 * PAUSE);
     }
 }
 

@@ -111,7 +111,7 @@ impl Link {
     ) -> Result<(), Error> {
         if let Some(nccl) = self.nccl.as_deref().filter(|_| !through_host) {
             let transfer = Transfer::AllGather { mine: self.piece(mine)?, all: self.piece(all)? };
-            return self.run(nccl, transfer, mine.len(), until);
+            return nccl.run(transfer, mine.len(), &pulse(&*self.post), until);
         }
         let parts = self.post.gather("all-gather", &mine.download()?, until)?;
         if parts.iter().any(|part| part.len() != mine.len()) {
@@ -131,7 +131,7 @@ impl Link {
     ) -> Result<(), Error> {
         if let Some(nccl) = self.nccl.as_deref().filter(|_| !through_host) {
             let transfer = Transfer::Broadcast { array: self.piece(array)?, root: from };
-            return self.run(nccl, transfer, array.len(), until);
+            return nccl.run(transfer, array.len(), &pulse(&*self.post), until);
         }
         let is_mine = from == self.number;
         let mine = if is_mine { array.download()? } else { Vec::new() };
@@ -162,7 +162,8 @@ impl Link {
         if array.is_empty() {
             return Ok(());
         }
-        self.run(nccl, Transfer::Send { array: self.piece(array)?, to }, array.len(), until)
+        let transfer = Transfer::Send { array: self.piece(array)?, to };
+        nccl.run(transfer, array.len(), &pulse(&*self.post), until)
     }
 
     /// Receives what another rank sends.
@@ -183,7 +184,8 @@ impl Link {
         if array.is_empty() {
             return Ok(());
         }
-        self.run(nccl, Transfer::Receive { array: self.piece(array)?, from }, array.len(), until)
+        let transfer = Transfer::Receive { array: self.piece(array)?, from };
+        nccl.run(transfer, array.len(), &pulse(&*self.post), until)
     }
 
     /// Takes no further part; with a reason after a failure, which all others get.
@@ -217,17 +219,6 @@ impl Link {
         drop(pulse);
         self.nccl = Some(nccl);
         Ok(())
-    }
-
-    /// Makes the transfer of an array's bytes.
-    fn run(
-        &self,
-        nccl: &dyn Communicator,
-        transfer: Transfer,
-        bytes: usize,
-        until: Instant,
-    ) -> Result<(), Error> {
-        nccl.run(transfer, bytes, &pulse(&*self.post), until)
     }
 
     fn piece<'a>(&self, array: &'a Buffer<u8>) -> Result<Piece<'a>, Error> {
