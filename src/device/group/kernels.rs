@@ -93,11 +93,12 @@ impl Loaded {
 /// Returns the kernels with a block for each piece, and the threads of a block.
 ///
 /// Blocks that send a state by mail are so large that an SM holds two: the next rank begins when as
-/// many sequences as there are blocks have gone through, and one block alone would leave its SM idle
-/// at the beginning of each sequence. Numbers of 16 bits take twice the registers. The other kernels have tiles of 8 KiB, because pieces may be that short, and because
-/// one or two tiles are read of a piece whose coefficients fade. (On an H100 the gradients of 2^28
-/// steps take 2.18 ms in pieces of 1024 steps, and 1.83 in pieces of 16,384; in large blocks 6.85
-/// and 1.79: `sizes.csv` in `chapters/17-several-gpus/results/h100/tables.json`.)
+/// many sequences as there are blocks have gone through, and one block alone would leave its SM
+/// idle at the beginning of each sequence. Numbers of 16 bits take twice the registers. The other
+/// kernels have tiles of 8 KiB, because pieces may be that short, and because one or two tiles are
+/// read of a piece whose coefficients fade. (On an H100 the gradients of 2^28 steps take 2.18 ms in
+/// pieces of 1024 steps, and 1.83 in pieces of 16,384; in large blocks 6.85 and 1.79: `sizes.csv`
+/// in `chapters/17-several-gpus/results/h100/tables.json`.)
 fn over_pieces(element: ElementType) -> [(String, u32); 4] {
     let (stored, vectors) = (element.cuda_name(), if element.bytes() == 2 { 2 } else { 4 });
     let sized = |name, vectors: u32, threads: u32, more| {

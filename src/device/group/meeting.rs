@@ -25,7 +25,7 @@ use crate::device::{Buffer, Launch, Launched};
 /// each other, and waking a thread takes longer than a pass over a short stretch.
 const AT_LEAST: Duration = Duration::from_micros(50);
 
-/// How often a rank that spins looks for a change before it lets other threads run.
+/// The number of times that a spinning rank looks for a change before it lets other threads run.
 const SPINS: usize = 200;
 
 /// The memory in which the ranks of one computation meet.

@@ -50,8 +50,8 @@ pub enum Way {
     /// Every stretch is read once. A rank takes the state of each sequence from a mailbox in its
     /// device's memory, and puts the state behind into a mailbox of the next rank. Ranks are on
     /// GPUs of one host that reach each other's memory, in one program or in processes (on Linux,
-    /// by CUDA's handles of memory; a recurrence's mailboxes, 16 bytes for each sequence of `f32`, then
-    /// stay until the process ends), or on one emulated device
+    /// by CUDA's handles of memory; a recurrence's mailboxes, 16 bytes for each sequence of `f32`,
+    /// then stay until the process ends), or on one emulated device
     /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. If a
     /// mailbox cannot be reached, all ranks get [`Error::Unsupported`](crate::Error::Unsupported)
     /// before anything is launched. Results depend on the number of ranks.
