@@ -57,9 +57,6 @@ impl Chrome {
                 "--disable-background-networking",
                 "--disable-component-update",
                 "--disable-sync",
-                // Its one page is drawn even if it counts as hidden.
-                "--disable-backgrounding-occluded-windows",
-                "--disable-renderer-backgrounding",
                 "--remote-debugging-port=0",
             ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -82,11 +79,8 @@ impl Chrome {
     }
 
     fn open_page(&mut self) -> Result<()> {
-        // The page that the browser begins with. A second one may be hidden, and is then not drawn.
-        let known = self.call("Target.getTargets", json!({}))?;
-        let mut targets = known["targetInfos"].as_array().into_iter().flatten();
-        let page = targets.find(|target| target["type"] == "page").context("no page is open")?;
-        let attached = json!({"targetId": page["targetId"], "flatten": true});
+        let target = self.call("Target.createTarget", json!({"url": "about:blank"}))?;
+        let attached = json!({"targetId": target["targetId"], "flatten": true});
         let session = self.call("Target.attachToTarget", attached)?;
         self.session = session["sessionId"].as_str().map(str::to_owned);
         for domain in ["Page", "Runtime", "Log", "Network"] {
