@@ -76,7 +76,7 @@ impl Hello<'_> {
             None if !GREETING.starts_with(bytes) => return Err(odd("the greeting is another one")),
             None | Some(None) => return Ok(None),
             Some(Some((&VERSION, rest))) => rest,
-            // What follows may have any form.
+            // Other versions may have other fields, so nothing after the version is read.
             Some(Some((version, _))) => {
                 let why = format!("its version is {version}, and rank 0 has {VERSION}");
                 return Err(odd(why));

@@ -125,7 +125,8 @@ fn receive_all(place: &JobProcess, until: Instant) -> Result<Seat, String> {
         }
         match listener.accept() {
             Ok((stream, _)) => {
-                // Who belongs here introduces itself at once, so that the first is a stranger.
+                // A process of the job introduces itself at once, so the oldest guest is a
+                // stranger.
                 if guests.len() >= MOST_GUESTS + place.size {
                     guests.pop_front();
                 }
@@ -383,7 +384,7 @@ fn connect(place: &JobProcess, until: Instant) -> Result<TcpStream, String> {
 impl Line {
     fn ask(&self, request: &Request, until: Instant) -> Result<Vec<Arc<[u8]>>, Error> {
         let stream = lock(&self.stream);
-        // What is late already has a moment, in which an answer may be there.
+        // A request that is already late still gets a moment: its answer may be there.
         let until = after(remaining(until));
         let answered = frame::send(&stream, request, until).and_then(|()| {
             stay_awake(&stream, self.awake)?;

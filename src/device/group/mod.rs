@@ -81,7 +81,7 @@ pub struct Group {
 enum Members {
     /// All ranks are in this program, one for each device.
     Here(Vec<Device>),
-    /// The same, on GPUs that exchange arrays by NCCL.
+    /// All ranks are in this program, on GPUs that exchange arrays by NCCL.
     Linked(Linked),
     /// One rank is in this process.
     One(Member),

@@ -161,17 +161,14 @@ impl Chrome {
     /// draws another one, and the answer to the first is then passed over.
     pub fn picture(&mut self, clip: &Value) -> Result<Vec<u8>> {
         let options = json!({"format": "png", "clip": clip, "captureBeyondViewport": true});
-        let set_patience =
-            |chrome: &Self, time| chrome.socket.get_ref().set_read_timeout(Some(time));
-        set_patience(self, PATIENCE / 4)?;
-        let mut taken = self.call("Page.captureScreenshot", options.clone());
-        set_patience(self, PATIENCE)?;
-        if taken.is_err() {
+        self.socket.get_ref().set_read_timeout(Some(PATIENCE / 4))?;
+        let first = self.call("Page.captureScreenshot", options.clone());
+        self.socket.get_ref().set_read_timeout(Some(PATIENCE))?;
+        let picture = first.or_else(|_| {
             eprintln!("asking for a picture again");
             self.call("Page.bringToFront", json!({}))?;
-            taken = self.call("Page.captureScreenshot", options);
-        }
-        let picture = taken?;
+            self.call("Page.captureScreenshot", options)
+        })?;
         let data = picture["data"].as_str().context("a picture without data")?;
         Ok(base64::engine::general_purpose::STANDARD.decode(data)?)
     }
