@@ -142,8 +142,11 @@ impl<S: Storage> GroupEngine<S> {
     pub fn domain(&self) -> Domain {
         let one = KernelEngine::<S>::new(&self.group().devices()[0], self.choice);
         let domain = one.map_or_else(|_| Domain::default(), |engine| engine.domain());
-        // With pieces, lengths are multiples of their number.
-        let multiple_of = self.pieces.unwrap_or(1) * domain.multiple_of;
+        // A kernel that takes multiples of a length takes them in each piece.
+        let multiple_of = match domain.multiple_of {
+            1 => 1,
+            of => of * self.pieces.unwrap_or(1),
+        };
         match self.split {
             Split::Rows => domain,
             Split::Steps => {

@@ -65,7 +65,7 @@
 //!   order in which they start, 0 if all are on the device at once;
 //! - and last, if [`KernelChoice::takes_mail`], two pointers to mailboxes, which are null if
 //!   sequences do not continue on other devices, and a 32-bit epoch
-//!   ([`Way::is_by_mail`](crate::device::Way::is_by_mail)).
+//!   ([`Way::Mailboxes`](crate::device::Way::Mailboxes)).
 
 mod archive;
 mod best;

@@ -132,7 +132,8 @@ pub struct Reached {
     pub gpus: usize,
     /// True if each GPU had its own process.
     pub is_spread: bool,
-    /// `rows`, or the name of a [`Way`](linrec::device::Way).
+    /// `rows`, or the name of a way when it was measured: of a [`Way`](linrec::device::Way) of the
+    /// library, `pipeline of 10`, or `passes by mail`.
     pub way: String,
     /// The median milliseconds of all runs.
     pub ms: f64,
@@ -192,6 +193,7 @@ pub fn reached() -> Result<Vec<Reached>, Box<dyn std::error::Error + Send + Sync
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulate::MESSAGE;
     use linrec::device::Links;
 
     #[test]
@@ -200,7 +202,7 @@ mod tests {
         let value =
             |case: &str| trials.iter().find(|trial| trial.case.starts_with(case)).unwrap().value;
         for (case, unit, taken) in [
-            ("NCCL send and receive of 8 bytes", 1e-6, Links::H200.message),
+            ("NCCL send and receive of 8 bytes", 1e-6, MESSAGE),
             ("NCCL send and receive of 64 MiB", 1e9, Links::H200.link),
             ("NCCL all-gather", 1e-6, Links::H200.all_gather),
             ("store of a kernel", 1e-6, Links::H200.store),

@@ -14,6 +14,9 @@ pub struct Cluster {
     pub per_host: usize,
     /// The times of links and memory within a host.
     pub inside: Links,
+    /// The seconds from one rank's call that sends a few bytes to the moment when the other rank
+    /// has them, within a host.
+    pub message: f64,
     /// The seconds from a send to its arrival on another host, without the time of its bytes.
     pub between: f64,
     /// The bandwidth between hosts, in bytes per second.
@@ -28,6 +31,10 @@ pub struct Work {
     /// The number of steps in a stretch.
     pub steps: usize,
 }
+
+/// The time of a message within a host, in seconds: 8 bytes from one H200 to the next by NCCL
+/// (`trials.csv`).
+pub const MESSAGE: f64 = 5.8e-6;
 
 /// The number of bytes of a value.
 const BYTES: f64 = 4.0;
@@ -56,7 +63,7 @@ impl Cluster {
     fn message(&self, from: usize, to: usize, numbers: usize) -> f64 {
         let bytes = BYTES * numbers as f64;
         match from / self.per_host == to / self.per_host {
-            true => self.inside.message + bytes / self.inside.link,
+            true => self.message + bytes / self.inside.link,
             false => self.between + bytes / self.between_link,
         }
     }
@@ -205,7 +212,8 @@ mod tests {
     use super::*;
 
     fn cluster() -> Cluster {
-        Cluster { per_host: 8, inside: Links::H200, between: 20e-6, between_link: 50e9 }
+        let (inside, message) = (Links::H200, MESSAGE);
+        Cluster { per_host: 8, inside, message, between: 20e-6, between_link: 50e9 }
     }
 
     const WORK: Work = Work { rows: 13_200, steps: 16_384 };

@@ -9,6 +9,7 @@ use lesson::{Kind, Lesson, Table};
 use linrec::device::Links;
 
 use crate::quoted::{self, Reached, Trial};
+use crate::simulate::MESSAGE;
 
 /// Formats a value with its unit.
 fn amount(trial: &Trial) -> String {
@@ -30,7 +31,7 @@ pub(super) fn links(lesson: &mut Lesson) -> lesson::Result {
         table.row([trial.case.clone(), trial.gpus.to_string(), amount(trial)]);
     }
     lesson.table("links.csv", Kind::Computed, &table)?;
-    lesson.value("message", format!("{:.1}", 1e6 * Links::H200.message), Kind::Computed);
+    lesson.value("message", format!("{:.1}", 1e6 * MESSAGE), Kind::Computed);
     lesson.value("link", format!("{:.0}", 1e-9 * Links::H200.link), Kind::Computed);
     lesson.value("seen", format!("{:.2}", 1e6 * Links::H200.store), Kind::Computed);
     Ok(())

@@ -49,12 +49,9 @@ fn emulated(ranks: usize) -> Result<Group, Error> {
     Group::from_devices(&Device::emulated(ranks))
 }
 
-/// Makes the ranks for a way: mail needs memory that all of them reach, so they share a device.
-fn group_for(way: Way, ranks: usize) -> Result<Group, Error> {
-    match way.is_by_mail() {
-        true => Group::through_host(&vec![Device::simt(); ranks]),
-        false => emulated(ranks),
-    }
+/// Makes ranks for states by mail: it needs memory that all of them reach, so they share a device.
+fn by_mail(ranks: usize) -> Result<Group, Error> {
+    Group::through_host(&vec![Device::simt(); ranks])
 }
 
 /// Returns the largest error of outputs relative to its bound.
@@ -102,11 +99,10 @@ fn by_hand(lesson: &mut Lesson) -> lesson::Result {
 
 /// Returns the outputs of all ranks, joined, and the counters.
 fn computed(
-    ranks: usize,
+    group: &Group,
     way: Way,
     (x, c): (&Array2<f32>, &Array2<f32>),
 ) -> Result<(Array2<f32>, Counters), Error> {
-    let group = group_for(way, ranks)?;
     let parts = group.run(|rank: &Rank| {
         let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
         let part = recurrence.part(x.dim())?;
@@ -158,23 +154,25 @@ fn ways(lesson: &mut Lesson) -> lesson::Result {
     ));
     let mut table = Table::new(["way", "coefficients", "read", "written", "error / bound"]);
     let mut worst: f64 = 0.0;
-    let pipeline = Way::Pipeline { groups: 4 };
-    let by_mail = [Way::PassesByMail, Way::Mailboxes, Way::TailByMail];
-    for way in [Way::Passes, Way::TailFirst, pipeline].into_iter().chain(by_mail) {
+    let (apart, together) = (emulated(4)?, by_mail(4)?);
+    for (named, group, way) in [
+        ("passes", &apart, Way::Passes),
+        ("tail first", &apart, Way::TailFirst),
+        ("passes by mail", &together, Way::Passes),
+        ("mailboxes", &together, Way::Mailboxes),
+        ("tail by mail", &together, Way::TailByMail),
+    ] {
         for (name, c) in [("near one", &near), ("fading", &fading)] {
-            let (outputs, counted) = computed(4, way, (&x, c))?;
+            let (outputs, counted) = computed(group, way, (&x, c))?;
             let [read, written] = moved(&counted).map(|bytes| bytes as f64 / x.len() as f64);
             let error = error(&outputs, &x, c)?;
             worst = worst.max(error);
             if name == "fading" {
-                let key = match way {
-                    Way::Pipeline { .. } => String::from("pipeline"),
-                    _ => way.to_string().replace(' ', "_"),
-                };
+                let key = named.replace(' ', "_");
                 lesson.value(&format!("read_{key}"), format!("{read:.1}"), Kind::Computed);
             }
             table.row([
-                way.to_string(),
+                named.to_owned(),
                 name.to_owned(),
                 format!("{read:.2}"),
                 format!("{written:.2}"),
@@ -192,8 +190,8 @@ fn bits(lesson: &mut Lesson) -> lesson::Result {
     let shape = (24, 4096);
     let (x, c) = near_one(shape, 172);
     let outputs =
-        |ranks: usize, split: Split, pieces: Option<usize>, way: Way| -> lesson::Result<_> {
-            let engine = GroupEngine::<f32>::new(group_for(way, ranks)?, split).with_way(way);
+        |group: Group, split: Split, pieces: Option<usize>, way: Way| -> lesson::Result<_> {
+            let engine = GroupEngine::<f32>::new(group, split).with_way(way);
             let engine = match pieces {
                 Some(pieces) => engine.with_pieces(pieces),
                 None => engine,
@@ -208,17 +206,17 @@ fn bits(lesson: &mut Lesson) -> lesson::Result {
     let cases = [
         ("rows dealt out", Split::Rows, None, Way::Passes),
         ("cut into 16 pieces", Split::Steps, Some(16), Way::Passes),
-        ("the same, by mail", Split::Steps, Some(16), Way::PassesByMail),
+        ("the same, by mail", Split::Steps, Some(16), Way::Passes),
         ("the same, tail first", Split::Steps, Some(16), Way::TailFirst),
-        ("cut, in a pipeline", Split::Steps, None, Way::Pipeline { groups: 3 }),
         ("cut, by mailboxes", Split::Steps, None, Way::Mailboxes),
     ];
     let mut changed = 0.0;
     for (name, split, pieces, way) in cases {
-        let alone = outputs(1, split, pieces, way)?;
+        let group = if name.contains("by mail") { by_mail } else { emulated };
+        let alone = outputs(group(1)?, split, pieces, way)?;
         let mut counts = Vec::new();
         for ranks in [2, 4, 8] {
-            let count = differ(&alone, &outputs(ranks, split, pieces, way)?);
+            let count = differ(&alone, &outputs(group(ranks)?, split, pieces, way)?);
             if !name.starts_with("cut, ") {
                 changed += count;
             }

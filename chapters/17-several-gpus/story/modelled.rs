@@ -6,7 +6,7 @@ use linrec::device::{self, Links};
 
 use super::pictures;
 use crate::quoted;
-use crate::simulate::{Cluster, Hop, Stages, Way, Work};
+use crate::simulate::{Cluster, Hop, MESSAGE, Stages, Way, Work};
 
 /// The work of each GPU in the trials.
 const WORK: Work = Work { rows: 13_200, steps: 16_384 };
@@ -18,7 +18,8 @@ const BETWEEN_LINK: f64 = 50e9;
 const GROUPS: usize = 12;
 
 fn cluster(between: f64) -> Cluster {
-    Cluster { per_host: PER_HOST, inside: Links::H200, between, between_link: BETWEEN_LINK }
+    let (inside, message) = (Links::H200, MESSAGE);
+    Cluster { per_host: PER_HOST, inside, message, between, between_link: BETWEEN_LINK }
 }
 
 pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
@@ -26,7 +27,11 @@ pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     let ranks = 4;
     let shape = (WORK.rows, WORK.steps * ranks);
     let alone = device::Way::Passes.expected(shape, 4, 1, Links::H200);
-    let paper = |way: device::Way| alone / 4.0 / way.expected(shape, 4, ranks, Links::H200);
+    let gathering = Links { peers: false, ..Links::H200 };
+    let formula = |way: device::Way, links| way.expected(shape, 4, ranks, links);
+    // The page's formula.
+    let message = 2.0 * MESSAGE + (shape.0 * 4) as f64 / GROUPS as f64 / Links::H200.link;
+    let pipeline = (GROUPS + ranks - 1) as f64 * (alone / 4.0 / GROUPS as f64 + message);
     let trials = quoted::trials()?;
     let trial = |words: &str| {
         trials.iter().find(|trial| trial.case.contains(words)).map(|trial| trial.value)
@@ -38,17 +43,18 @@ pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
         shape.0, shape.1
     ));
     let mut table = Table::new(["way", "formula", "simulated", "measured"]);
-    let pipeline = device::Way::Pipeline { groups: GROUPS };
+    let (passes, boxes) =
+        (formula(device::Way::Passes, gathering), formula(device::Way::Mailboxes, Links::H200));
     let rows = [
-        ("two passes", device::Way::Passes, Way::Gather, "in two passes with"),
+        ("two passes", passes, Way::Gather, "in two passes with"),
         ("pipeline of 12 groups", pipeline, Way::Pipeline(GROUPS), "pipeline of 12"),
-        ("mailboxes", device::Way::Mailboxes, Way::Mailboxes, "an ordinary kernel"),
+        ("mailboxes", boxes, Way::Mailboxes, "an ordinary kernel"),
     ];
     let mut far: f64 = 0.0;
     for (name, formula, way, words) in rows {
         let (simulated, measured) = (simulated(way), trial(words).unwrap_or(f64::NAN));
         far = far.max((simulated - measured).abs());
-        let cells = [paper(formula), simulated, measured].map(|part| format!("{part:.2}"));
+        let cells = [alone / 4.0 / formula, simulated, measured].map(|part| format!("{part:.2}"));
         table.row([name.to_owned()].into_iter().chain(cells));
     }
     lesson.table("model.csv", Kind::Computed, &table)?;
@@ -57,8 +63,7 @@ pub(super) fn paper(lesson: &mut Lesson) -> lesson::Result {
     lesson.value("alone_us", format!("{:.0}", 1e6 * alone), Kind::Computed);
 
     let each = |groups: usize| Stages { ranks, groups, each: alone / groups as f64 };
-    let message = Links::H200.message;
-    let pipeline = each(GROUPS).spans(|_| Hop::busy(message));
+    let pipeline = each(GROUPS).spans(|_| Hop::busy(MESSAGE));
     let waves = WORK.rows.div_ceil(Links::H200.at_a_time);
     let boxes = each(waves).spans(|_| Hop::seen_after(Links::H200.store));
     let svg = pictures::stages(&pipeline, &boxes)?;

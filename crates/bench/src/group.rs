@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use lesson::Table;
 use lesson::output::println;
 use linrec::Error;
-use linrec::device::{Buffer, Device, Group, GroupRecurrence, Links, Rank, Split, Way};
+use linrec::device::{Buffer, Device, Group, GroupRecurrence, Rank, Split, Way};
 use linrec::kernels::{ElementType, Pass};
 
 use crate::median;
@@ -144,7 +144,7 @@ impl From<Way> for How {
     }
 }
 
-/// Writes `rows`, `mailboxes`, `passes by mail in 2048 pieces`.
+/// Writes `rows`, `mailboxes`, `passes in 2048 pieces`.
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -175,15 +175,13 @@ fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<How> {
         ways.push(How { split: Split::Rows, ..Way::Passes.into() });
     }
     if size > 1 {
-        let pipeline = Way::pipeline((num_seqs, seq_len), size_of::<f32>(), size, Links::H200);
-        ways.extend([Way::Passes, Way::TailFirst, pipeline].map(How::from));
-        // Mailboxes use a block per row, so nothing hides the waiting of a single row.
+        ways.extend([Way::Passes, Way::TailFirst, Way::TailByMail].map(How::from));
+        // Nothing hides the waiting of a single row.
         ways.extend((num_seqs > 1).then_some(How::from(Way::Mailboxes)));
-        ways.extend([Way::PassesByMail, Way::TailByMail].map(How::from));
         let long = |pieces: &usize| {
             num_seqs == 1 && seq_len >> 16 >= *pieces && pieces.is_multiple_of(size)
         };
-        let in_pieces = |pieces| How { pieces: Some(pieces), ..Way::PassesByMail.into() };
+        let in_pieces = |pieces| How { pieces: Some(pieces), ..Way::Passes.into() };
         ways.extend(PIECES.into_iter().filter(long).map(in_pieces));
     }
     ways
@@ -300,10 +298,9 @@ mod tests {
         let one = Case { num_seqs: 1, ..case };
         let rows = run(&of_devices(&Device::emulated(5)).unwrap(), &[case, one], 2).unwrap();
         // Two passes, two runs. On one device there is one way. On two and on four devices there
-        // are rows, passes, tail first and a pipeline; mailboxes and the ways by mail are not
-        // possible, because emulated devices do not share memory. A single row rules out both rows
-        // and mailboxes.
-        assert_eq!(rows.len(), 2 * (2 * (1 + 4 + 4) + 2 * (1 + 3 + 3)));
+        // are rows, passes and tail first; mailboxes and tails by mail are not possible, because
+        // emulated devices do not share memory. A single row rules out rows.
+        assert_eq!(rows.len(), 2 * (2 * (1 + 3 + 3) + 2 * (1 + 2 + 2)));
         assert_eq!(rows[0].engine, "1; coefficients 0.98 to 1");
         assert!(rows.iter().any(|row| row.engine == "4 x tail first; coefficients 0.98 to 1"));
         assert!(rows.iter().all(|row| row.machine.starts_with("4 x ")));

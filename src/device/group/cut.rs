@@ -1,20 +1,21 @@
 //! The recurrence over rows that are cut along their length.
 //!
 //! The recurrence is computed in two passes. The first reads each piece and computes its
-//! transition: the product of its coefficients, and its last state from a first one of zero. All
-//! ranks gather all transitions. Then each rank walks over the transitions of a row, or of groups
-//! of pieces, one after the other, to the state before each of the rank's pieces, and the second
-//! pass computes the pieces from there. By mail a rank walks over its own pieces alone, from the
-//! state that the rank before it has walked to.
+//! transition: the product of its coefficients, and its last state from a first one of zero. If
+//! ranks reach each other's memory, each walks over its pieces' transitions alone, from the state
+//! that the rank before it has walked to, which comes by mail. Otherwise all ranks gather all
+//! transitions, and each walks over all of them. Both walks have the same bits. The second pass
+//! computes the pieces from the states before them.
 //!
 //! Transitions are combined in the order of the pieces. So results depend on the number of pieces,
 //! and, up to 8 ranks, not on the number of ranks. The tests are `tests/suite/group/recurrence.rs`.
 
+use std::sync::OnceLock;
+
 use super::Rank;
 use super::kernels::{Kernels, Loaded, MOST_THREADS, OverPieces, launch};
 use super::mail::{Boxes, Shared};
-use super::pipeline::Neighbours;
-use super::split::{Cutting, GROUP};
+use super::split::{Cutting, GROUP, Run};
 use super::way::Way;
 use crate::device::launch::Mail;
 use crate::device::recurrence::PassCall;
@@ -33,15 +34,35 @@ const ENDS: Contents = Contents { name: "ends of pieces", zeros: false };
 pub(super) struct Cut<S: Storage> {
     kernels: Kernels,
     pub(super) shared: Shared<S>,
-    pub(super) boxes: Boxes,
+    boxes: Boxes,
+    /// Set once ranks have found that they do not reach each other's memory.
+    apart: OnceLock<()>,
     pool: Pool<S::Accum>,
+}
+
+/// The ranks before and behind this one, in the order in which states go through them.
+#[derive(Clone, Copy)]
+struct Neighbours {
+    before: Option<usize>,
+    behind: Option<usize>,
+}
+
+impl Neighbours {
+    fn of(rank: &Rank, direction: Direction) -> Neighbours {
+        let lower = rank.number().checked_sub(1);
+        let higher = Some(rank.number() + 1).filter(|&next| next < rank.size());
+        match direction {
+            Direction::Forward => Neighbours { before: lower, behind: higher },
+            Direction::Reverse => Neighbours { before: higher, behind: lower },
+        }
+    }
 }
 
 impl<S: Storage> Default for Cut<S> {
     fn default() -> Self {
         let (kernels, pool) = (Kernels::default(), Pool::default());
-        let (shared, boxes) = (Shared::default(), Boxes::default());
-        Cut { kernels, shared, boxes, pool }
+        let (shared, boxes, apart) = (Shared::default(), Boxes::default(), OnceLock::new());
+        Cut { kernels, shared, boxes, apart, pool }
     }
 }
 
@@ -72,6 +93,44 @@ impl<S: Storage> Cut<S> {
         Ok(Call { rank, kernels, pool, stream, cutting, direction, pieces, launched })
     }
 
+    /// Returns what ranks compare before a pass by mail: [`Boxes::state`]. `None` if states do not
+    /// go by mail.
+    ///
+    /// # Errors
+    ///
+    /// If the way needs mail, and ranks cannot share memory.
+    pub(super) fn mail_state(&self, rank: &Rank, way: Way) -> Result<Option<(usize, u32)>, Error> {
+        if way == Way::Passes && (rank.size() == 1 || rank.must_share().is_err()) {
+            let _ = self.apart.set(());
+        }
+        let is_apart = way == Way::Passes && self.apart.get().is_some();
+        if is_apart || way == Way::TailFirst {
+            return Ok(None);
+        }
+        rank.must_share()?;
+        Ok(Some(self.boxes.state()))
+    }
+
+    /// Returns the mail of two passes; `None` if states do not go by mail.
+    fn mail_if_reached(
+        &self,
+        call: &Call<S::Accum>,
+        way: Way,
+        is_gradient: bool,
+    ) -> Result<Option<[Mail; 2]>, Error> {
+        if self.mail_state(call.rank, way)?.is_none() {
+            return Ok(None);
+        }
+        match self.mail(call, way, is_gradient) {
+            // All ranks get this error if one of them does not reach another.
+            Err(Error::Unsupported { .. }) => {
+                let _ = self.apart.set(());
+                Ok(None)
+            }
+            mail => mail.map(Some),
+        }
+    }
+
     /// Returns the mail of a pass: for the states behind each rank's stretches, and for the last
     /// outputs. Only a gradient needs those; they travel with the recurrence, against the gradient.
     pub(super) fn mail(
@@ -84,7 +143,7 @@ impl<S: Storage> Cut<S> {
         let Neighbours { before, behind } = neighbours;
         let ways = match is_gradient {
             false => [(before, behind), (None, None)],
-            true => [(behind, before), call.with_steps(&neighbours)],
+            true => [(behind, before), call.with_steps(neighbours)],
         };
         self.boxes.take::<S::Accum>(call.rank, call.cutting.whole.num_seqs, way, ways)
     }
@@ -104,31 +163,44 @@ impl<S: Storage> Cut<S> {
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
 
-        let mut told = call.room(2)?;
-        let ends = call.each_piece(&call.kernels.ends);
-        let ends = ends.map(|launch| launch.arg(inputs).arg(coeffs).arg(None::<&Buffer<S>>));
-        let ends = ends.map(|launch| launch.arg(&mut *told).arg(None::<&mut Buffer<S::Accum>>));
-        call.run(ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail()))?;
-        let mut states = call.room(1)?;
-        if way.is_by_mail() {
-            let mail = self.mail(&call, way, false)?;
-            call.states_by_mail(&told, initial, &mut states, None, mail)?;
-        } else {
-            let all = call.gather(&told, 2)?;
-            call.states(&all, initial, &mut states, None)?;
+        let runs = cutting.runs(rank.number());
+        let told = call.room(2)?;
+        for Run { pieces, steps, piece_len } in runs.clone() {
+            let (x, c) = (inputs.slice(steps.clone())?, coeffs.slice(steps)?);
+            let mut transitions = told.slice(2 * pieces.start..2 * pieces.end)?;
+            let ends = call.kernels.ends.launch(pieces.len());
+            let ends = ends.map(|launch| launch.arg(&x).arg(&c).arg(None::<&Buffer<S>>));
+            let ends = ends.map(|launch| launch.arg(&mut transitions));
+            let ends = ends.map(|launch| launch.arg(None::<&mut Buffer<S::Accum>>));
+            let ends = ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail());
+            call.run(ends, piece_len)?;
         }
-        let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
-        let options = ForwardOptions {
-            direction,
-            log_coeffs: false,
-            initial: Some(&*states),
-            final_state: last.as_deref_mut(),
-            stream: Some(stream),
-        };
-        let (like, pieces) = (cutting.like(), call.pieces);
-        let pass = PassCall::forward([inputs, coeffs], [outputs], pieces, options);
-        let launched = recurrence.compute_as(like, pass)?;
-        call.launched = launched.and(&call.launched);
+        let mut states = call.room(1)?;
+        match self.mail_if_reached(&call, way, false)? {
+            Some(mail) => call.states_by_mail(&told, initial, &mut states, None, mail)?,
+            None => {
+                let all = call.gather(&told, 2)?;
+                call.states(&all, initial, &mut states, None)?;
+            }
+        }
+        let last = final_state.is_some().then(|| call.room(1)).transpose()?;
+        for Run { pieces, steps, piece_len } in runs {
+            let [x, c] = [inputs, coeffs].map(|array| array.slice(steps.clone()));
+            let (x, c, mut y) = (x?, c?, outputs.slice(steps)?);
+            let start = states.slice(pieces.clone())?;
+            let mut end = last.as_ref().map(|last| last.slice(pieces.clone())).transpose()?;
+            let options = ForwardOptions {
+                direction,
+                log_coeffs: false,
+                initial: Some(&start),
+                final_state: end.as_mut(),
+                stream: Some(stream),
+            };
+            let shape = Shape { num_seqs: pieces.len(), seq_len: piece_len };
+            let pass = PassCall::forward([&x, &c], [&mut y], shape, options);
+            let launched = recurrence.compute_as(cutting.like(), pass)?;
+            call.launched = launched.and(&call.launched);
+        }
         if let (Some(final_state), Some(last)) = (final_state, last) {
             call.tell_all(&last, final_state, direction)?;
         }
@@ -149,28 +221,48 @@ impl<S: Storage> Cut<S> {
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
 
+        let runs = cutting.runs(rank.number());
         let told = call.room(3)?;
-        let pieces = call.pieces.num_seqs;
-        let (mut transitions, mut lasts) = (told.slice(..2 * pieces)?, told.slice(2 * pieces..)?);
-        let ends = call.each_piece(&call.kernels.ends);
-        let ends = ends.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
-        let ends = ends.map(|launch| launch.arg(&mut transitions).arg(&mut lasts));
-        call.run(ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail()))?;
-        let (mut after, mut previous) = (call.room(1)?, call.room(1)?);
-        if way.is_by_mail() {
-            let mail = self.mail(&call, way, true)?;
-            call.states_by_mail(&told, initial, &mut after, Some(&mut previous), mail)?;
-        } else {
-            let all = call.gather(&told, 3)?;
-            call.states(&all, initial, &mut after, Some(&mut previous))?;
+        let all_pieces = call.pieces.num_seqs;
+        for Run { pieces, steps, piece_len } in runs.clone() {
+            let given = [d_outputs, coeffs, outputs].map(|array| array.slice(steps.clone()));
+            let [dy, c, y] = given;
+            let (dy, c, y) = (dy?, c?, y?);
+            let mut transitions = told.slice(2 * pieces.start..2 * pieces.end)?;
+            let mut lasts = told.slice(2 * all_pieces..)?.slice(pieces.clone())?;
+            let ends = call.kernels.ends.launch(pieces.len());
+            let ends = ends.map(|launch| launch.arg(&dy).arg(&c).arg(&y));
+            let ends = ends.map(|launch| launch.arg(&mut transitions).arg(&mut lasts));
+            let ends = ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail());
+            call.run(ends, piece_len)?;
         }
-        let mut before = d_initial.is_some().then(|| call.room(1)).transpose()?;
-        let launch = call.each_piece(&call.kernels.backward);
-        let launch = launch.map(|launch| launch.arg(d_outputs).arg(coeffs).arg(outputs));
-        let launch = launch.map(|launch| launch.arg(&*after).arg(&*previous));
-        let launch = launch.map(|launch| launch.arg(d_inputs).arg(d_coeffs));
-        let launch = launch.map(|launch| launch.arg(before.as_deref_mut()));
-        call.run(launch.map(Launch::without_mail))?;
+        let (mut after, mut previous) = (call.room(1)?, call.room(1)?);
+        match self.mail_if_reached(&call, way, true)? {
+            Some(mail) => {
+                call.states_by_mail(&told, initial, &mut after, Some(&mut previous), mail)?;
+            }
+            None => {
+                let all = call.gather(&told, 3)?;
+                call.states(&all, initial, &mut after, Some(&mut previous))?;
+            }
+        }
+        let before = d_initial.is_some().then(|| call.room(1)).transpose()?;
+        for Run { pieces, steps, piece_len } in runs {
+            let given = [d_outputs, coeffs, outputs].map(|array| array.slice(steps.clone()));
+            let [dy, c, y] = given;
+            let (dy, c, y) = (dy?, c?, y?);
+            let (mut dx, mut dc) = (d_inputs.slice(steps.clone())?, d_coeffs.slice(steps)?);
+            let comes = [&after, &previous].map(|array| array.slice(pieces.clone()));
+            let [after, previous] = comes;
+            let (after, previous) = (after?, previous?);
+            let mut end = before.as_ref().map(|all| all.slice(pieces.clone())).transpose()?;
+            let launch = call.kernels.backward.launch(pieces.len());
+            let launch = launch.map(|launch| launch.arg(&dy).arg(&c).arg(&y));
+            let launch = launch.map(|launch| launch.arg(&after).arg(&previous));
+            let launch = launch.map(|launch| launch.arg(&mut dx).arg(&mut dc));
+            let launch = launch.map(|launch| launch.arg(end.as_mut()).without_mail());
+            call.run(launch, piece_len)?;
+        }
         if let (Some(d_initial), Some(before)) = (d_initial, before) {
             call.tell_all(&before, d_initial, direction.reversed())?;
         }
@@ -179,9 +271,15 @@ impl<S: Storage> Cut<S> {
 }
 
 impl<'a, A: Storage<Accum = A>> Call<'a, A> {
-    /// Returns how many pieces of each row have steps.
-    pub(super) fn filled(&self) -> usize {
-        self.cutting.filled()
+    /// Returns the rank before, which sends an output to this one, and the rank behind, which gets
+    /// an output of this one: `None` for ranks without steps.
+    fn with_steps(
+        &self,
+        Neighbours { before, behind }: Neighbours,
+    ) -> (Option<usize>, Option<usize>) {
+        let has_steps = |rank: usize| self.cutting.filled_of(rank) > 0;
+        let before = before.filter(|&before| has_steps(before));
+        (before, behind.filter(|_| has_steps(self.rank.number())))
     }
 
     /// Returns the shape of the longest stretches of a rank, of one piece each.
@@ -211,7 +309,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         states: &mut Buffer<A>,
         previous: Option<&mut Buffer<A>>,
     ) -> Result<(), Error> {
-        let (ranks, rank, filled) = (self.cutting.ranks, self.rank.number(), self.filled());
+        let Cutting { ranks, .. } = self.cutting;
+        let (rank, filled) = (self.rank.number(), self.cutting.filled());
         let launch = self.each_walk(&self.kernels.states, self.cutting.pieces());
         let launch = launch.map(|launch| launch.arg(all).arg(initial).arg(states).arg(previous));
         let launch = launch.map(|launch| self.placed(launch, [ranks, rank, filled]));
@@ -229,9 +328,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         previous: Option<&mut Buffer<A>>,
         [mut mail, mut lasts]: [Mail; 2],
     ) -> Result<(), Error> {
-        // If each rank has one piece, the piece may be empty.
-        let has_steps = self.pieces.seq_len > 0;
-        let filled = if has_steps { self.cutting.per_row } else { 0 };
+        let filled = self.cutting.filled_of(self.rank.number());
         let launch = self.each_walk(&self.kernels.states, self.cutting.per_row);
         let launch = launch.map(|launch| launch.arg(told).arg(initial).arg(states).arg(previous));
         let launch = launch.map(|launch| self.placed(launch, [1, 0, filled]));
@@ -288,17 +385,17 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         launch(function, self.cutting.whole.num_seqs, threads as u32)
     }
 
-    /// Adds the last arguments to a launch over pieces, and queues it.
-    pub(super) fn run(&mut self, launch: Option<Launch>) -> Result<(), Error> {
-        let launch = launch.map(|launch| self.sized(launch));
+    /// Adds the last arguments to a launch over pieces of this length, and queues it.
+    fn run(&mut self, launch: Option<Launch>, piece_len: usize) -> Result<(), Error> {
+        let launch = launch.map(|launch| launch.arg(piece_len as i64).arg(self.reverse()));
         self.queue(launch)
     }
 
     /// Adds the last arguments to a launch over pieces, and queues it co-scheduled with all other
     /// ranks' launches.
     pub(super) fn run_beside(&mut self, launch: Option<Launch>) -> Result<(), Error> {
-        let launch = launch.map(|launch| self.sized(launch));
-        self.queue_beside(launch)
+        let seq_len = self.pieces.seq_len as i64;
+        self.queue_beside(launch.map(|launch| launch.arg(seq_len).arg(self.reverse())))
     }
 
     fn queue_beside(&mut self, launch: Option<Launch>) -> Result<(), Error> {
@@ -306,11 +403,6 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
             self.launched = self.rank.run_beside(launch, self.stream)?.and(&self.launched);
         }
         Ok(())
-    }
-
-    /// Adds the last arguments to a launch over pieces.
-    fn sized<'l>(&self, launch: Launch<'l>) -> Launch<'l> {
-        launch.arg(self.pieces.seq_len as i64).arg(self.reverse())
     }
 
     fn reverse(&self) -> i32 {

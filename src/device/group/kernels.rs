@@ -28,8 +28,6 @@ pub(super) struct Loaded {
     pub(super) backward: OverPieces,
     /// Computes the gradient of each piece, with states by mail.
     pub(super) backward_by_mail: OverPieces,
-    /// Copies the last output of each piece.
-    pub(super) lasts: Function,
     /// Fetches the output before each stretch by mail from the rank that has it.
     pub(super) previous: Function,
 }
@@ -75,7 +73,6 @@ impl Loaded {
             Ok::<_, Error>(OverPieces { function: of_pieces.function(entry)?, threads: *threads })
         };
         let [ends, forward, backward, backward_by_mail] = &over_pieces(element);
-        let [lasts, previous] = over_rows(element);
         let [states, column] = over_states(wide);
         Ok(Loaded {
             ends: sized(ends)?,
@@ -84,8 +81,7 @@ impl Loaded {
             forward: sized(forward)?,
             backward: sized(backward)?,
             backward_by_mail: sized(backward_by_mail)?,
-            lasts: of_pieces.function(&lasts)?,
-            previous: of_pieces.function(&previous)?,
+            previous: of_pieces.function(&previous(element))?,
         })
     }
 }
@@ -112,9 +108,8 @@ fn over_pieces(element: ElementType) -> [(String, u32); 4] {
     ]
 }
 
-fn over_rows(element: ElementType) -> [String; 2] {
-    let stored = element.cuda_name();
-    ["lasts", "previous"].map(|name| format!("linrec_piece_{name}<{stored}>"))
+fn previous(element: ElementType) -> String {
+    format!("linrec_piece_previous<{}>", element.cuda_name())
 }
 
 /// The most threads of a block that goes over the pieces of a row.
@@ -129,7 +124,7 @@ fn over_states(element: ElementType) -> [String; 2] {
 /// Returns the shipped kernels of one type.
 fn module(device: &Device, element: ElementType) -> Result<Module, Error> {
     let mut entries = over_pieces(element).map(|(entry, _)| entry).to_vec();
-    entries.extend(over_rows(element));
+    entries.push(previous(element));
     if element.accumulator() == element {
         entries.extend(over_states(element));
     }

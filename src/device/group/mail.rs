@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock};
 use super::Rank;
 use super::cut::{Call, Cut};
 use super::split::Cutting;
-use super::way::Way;
+use super::way::{Way, has_blocks_of_their_own};
 use crate::Error;
 use crate::device::launch::Mail;
 use crate::device::lock::lock;
@@ -98,17 +98,6 @@ impl<S> Default for Shared<S> {
     fn default() -> Self {
         Shared(OnceLock::new())
     }
-}
-
-/// The least number of sequences, and the most steps of each on a rank, for which each sequence has
-/// one block. Otherwise all blocks of a rank share each sequence: the next rank then begins when
-/// one sequence has gone through, instead of as many as there are blocks.
-const MANY: usize = 20 * 132;
-const LONG: usize = 1 << 18;
-
-/// True if each sequence has one block on each rank, for this number of steps on a rank.
-pub(super) fn has_blocks_of_their_own(num_seqs: usize, stretch_len: usize) -> bool {
-    num_seqs >= MANY && stretch_len < LONG
 }
 
 impl<S: Storage> Shared<S> {

@@ -16,7 +16,6 @@ mod link;
 mod mail;
 mod meeting;
 mod peers;
-mod pipeline;
 mod rank;
 mod recurrence;
 mod split;

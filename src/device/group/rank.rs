@@ -139,22 +139,6 @@ impl Rank {
         self.link.receive(&mut array.bytes(), from, false, self.until())
     }
 
-    /// As [`Rank::send`], once ranks have agreed on all that they send.
-    pub(super) fn hand_on<T: Pod>(&self, array: &Buffer<T>, to: usize) -> Result<(), Error> {
-        self.must_be_here(array)?;
-        self.link.send(&array.bytes(), to, true, self.until())
-    }
-
-    /// As [`Rank::receive`], once ranks have agreed on all that they send.
-    pub(super) fn take_over<T: Pod>(
-        &self,
-        array: &mut Buffer<T>,
-        from: usize,
-    ) -> Result<(), Error> {
-        self.must_be_here(array)?;
-        self.link.receive(&mut array.bytes(), from, true, self.until())
-    }
-
     /// Goes on if all ranks are about to do the same thing, which `what` describes.
     pub(super) fn agree(&self, what: &str) -> Result<(), Error> {
         recording::refuse(&self.device, "meeting other ranks")?;
@@ -228,7 +212,6 @@ impl Rank {
         let reached = reached.collect::<Result<(), _>>();
         let outcome = reached.as_ref().map(|()| all).map_err(ToString::to_string);
         let outcome = self.link.all_have("reaching mailboxes", outcome, self.until())?;
-        reached?;
         outcome.map_err(|why| Error::Unsupported {
             engine: self.link.label(),
             what: format!("mailboxes, as {why}"),

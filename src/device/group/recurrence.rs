@@ -1,8 +1,8 @@
 //! The recurrence over the ranks of a group.
 //!
 //! This file has what a rank calls: its part of the sequences, the checks, the agreement of all
-//! ranks, and the choice between the files that compute. `cut`, `pipeline` and `mail` beside it are
-//! the ways of computing sequences that are cut. The tests are `tests/suite/group/recurrence.rs`,
+//! ranks, and the choice between the files that compute. `cut` (two passes) and `mail` (one pass)
+//! beside it compute sequences that are cut. The tests are `tests/suite/group/recurrence.rs`,
 //! which hold every way to the contract.
 
 use super::cut::Cut;
@@ -30,8 +30,9 @@ use crate::{Direction, Error};
 /// # Cut along their length
 ///
 /// With [`Split::Steps`] each sequence is cut into pieces, and the [`Way`] determines how a rank
-/// finds the state before its own pieces. In two passes, the default, ranks exchange the
-/// transitions of their pieces in one all-gather: two numbers for each piece, and three backward.
+/// finds the state before its own pieces. In two passes, the default, the first pass computes the
+/// transitions of the pieces. Ranks exchange states by mail if they reach each other's memory, and
+/// otherwise the transitions in one all-gather: two numbers for each piece, and three backward.
 /// For that each piece is read twice, so that 20 bytes are moved per step instead of 12, and
 /// backward 28 instead of 20 (for `f32`).
 ///
@@ -98,16 +99,19 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         GroupRecurrence { rank, split, pieces: None, way, recurrence, cut, wide }
     }
 
-    /// Cuts each sequence into `pieces` pieces: the number of ranks, or a multiple of it that
-    /// divides the sequences' length. The same number gives the same bits on 1 to 8 ranks if each
-    /// piece is a multiple of 16 bytes, and on any number of ranks if it is no multiple of 1024.
+    /// Cuts each sequence into `pieces` pieces: the number of ranks, or a multiple of it. If the
+    /// number does not divide the sequences' length, the last pieces are shorter or empty, and the
+    /// rank that has them launches up to three kernels for each sequence instead of one. The same
+    /// number gives the same bits on 1 to 8 ranks if each piece is a multiple of 16 bytes, and on
+    /// any number of ranks if it is no multiple of 1024.
     ///
     /// Without this call a single rank does not cut at all. Several ranks have a piece each, or
-    /// several of one length if sequences are long: as many as keep all devices busy, of at most 64
-    /// KiB each if the length can be divided that often, and the same number for all powers of two
-    /// up to 8 ranks. Few sequences whose length cannot be divided are computed by as few blocks:
-    /// pad them with steps of coefficient 1 and input 0, for example to a multiple of 2^20. A
-    /// [`Way`] that reads each sequence once has a piece for each rank, and refuses another number.
+    /// several if sequences are long: as many as keep all devices busy, of at most 64 KiB each if
+    /// the sequences are long enough, and the same number for all powers of two up to 8 ranks.
+    /// More than 16 sequences whose length cannot be divided are computed by a block for each on
+    /// each rank: pad fewer than some hundreds with steps of coefficient 1 and input 0, for example
+    /// to a multiple of 2^20. A [`Way`] that reads each sequence once has a piece for each rank,
+    /// and refuses another number.
     #[must_use]
     pub fn with_pieces(self, pieces: usize) -> Self {
         GroupRecurrence { pieces: Some(pieces), ..self }
@@ -150,9 +154,10 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     /// Arrays have the shape of the part, and states one entry for each of its rows. So if
     /// sequences are cut, every rank passes the initial states of all of them, the same on all
     /// ranks, and gets all final states if it wants them. The exchange between ranks is over when
-    /// this returns; the rest is asynchronous. By mail ([`Way::is_by_mail`]) the exchange between
-    /// devices is asynchronous as well: a rank keeps its arrays until its device is done, and each
-    /// pass begins by waiting for the device.
+    /// this returns; the rest is asynchronous. By mail the exchange between devices is asynchronous
+    /// as well: a rank keeps its arrays until its device is done, and each pass begins by waiting
+    /// for the device. States go by mail with every [`Way`] but [`Way::TailFirst`], if ranks reach
+    /// each other's memory.
     ///
     /// # Errors
     ///
@@ -261,9 +266,12 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     ) -> Result<(), Error> {
         let Shape { num_seqs, seq_len } = cutting.whole;
         let (choice, pieces) = (self.recurrence.choice(), cutting.pieces());
-        if self.way.is_by_mail() {
+        let mail = match log_coeffs {
+            true => self.wide.mail_state(self.rank, self.way)?,
+            false => self.cut.mail_state(self.rank, self.way)?,
+        };
+        if mail.is_some() {
             // A rank that has come has no pass in flight: its mailboxes are free.
-            self.rank.must_share()?;
             self.rank.device().synchronize()?;
         }
         let mut what = format!(
@@ -277,9 +285,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
             (log_coeffs, ", with logarithms"),
         ];
         more.iter().filter(|(is, _)| *is).for_each(|(_, text)| what += text);
-        if self.way.is_by_mail() {
-            let boxes = if log_coeffs { &self.wide.boxes } else { &self.cut.boxes };
-            let (rows, epoch) = boxes.state();
+        if let Some((rows, epoch)) = mail {
             what += &format!(", after mail {epoch} of {rows}");
         }
         self.rank.agree(&what)
@@ -296,16 +302,9 @@ fn forward<S: Storage>(
 ) -> Result<Launched, Error> {
     let (([inputs, coeffs], [outputs]), options) = call.into_options();
     let all = (inputs, coeffs, outputs);
-    match way {
-        Way::Pipeline { groups } => {
-            cut.forward_in_groups(rank, recurrence, all, (cutting, groups), options)
-        }
-        Way::Mailboxes | Way::TailByMail => {
-            cut.forward_by_mail(rank, recurrence, all, (cutting, way), options)
-        }
-        Way::Passes | Way::PassesByMail | Way::TailFirst => {
-            cut.forward(rank, recurrence, all, (cutting, way), options)
-        }
+    match way.reads_once() {
+        true => cut.forward_by_mail(rank, recurrence, all, (cutting, way), options),
+        false => cut.forward(rank, recurrence, all, (cutting, way), options),
     }
 }
 
@@ -318,15 +317,9 @@ fn backward<S: Storage>(
     (cutting, way): (Cutting, Way),
 ) -> Result<Launched, Error> {
     let ((inputs, results), options) = call.into_options();
-    match way {
-        Way::Pipeline { groups } => {
-            cut.backward_in_groups(rank, inputs, results, (cutting, groups), options)
-        }
-        Way::Mailboxes | Way::TailByMail => {
-            cut.backward_by_mail(rank, recurrence, inputs, results, (cutting, way), options)
-        }
-        Way::Passes | Way::PassesByMail | Way::TailFirst => {
-            cut.backward(rank, inputs, results, (cutting, way), options)
-        }
+    let way_cut = (cutting, way);
+    match way.reads_once() {
+        true => cut.backward_by_mail(rank, recurrence, inputs, results, way_cut, options),
+        false => cut.backward(rank, inputs, results, way_cut, options),
     }
 }

@@ -63,8 +63,8 @@ impl Part {
     }
 }
 
-/// Rows cut into pieces of one length, of which each rank has the same number. If each rank has one
-/// piece, the last pieces may be shorter, or empty.
+/// Rows cut into pieces of one length, of which each rank has the same number. The last pieces of
+/// each row may be shorter, or empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cutting {
     pub(super) whole: Shape,
@@ -74,8 +74,8 @@ pub(super) struct Cutting {
     pub(super) piece_len: usize,
 }
 
-/// The length of a long piece is a multiple of this if each rank has one: the pieces are then whole
-/// vectors.
+/// The length of a long piece is a multiple of this, unless the length of the row is divided
+/// evenly: the pieces are then whole vectors.
 const UNIT: usize = 32;
 /// The least length of a long piece.
 const LONG: usize = 1024;
@@ -94,6 +94,20 @@ const LEAST: usize = 8;
 /// The number of pieces that are one step of the walk from state to state, if a row has many:
 /// `linrec_piece_states`.
 pub(super) const GROUP: usize = 128;
+
+/// Pieces of one length, one after the other in a rank's arrays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The numbers of the pieces, among the rank's pieces of all rows.
+    pub(super) pieces: Range<usize>,
+    /// Their elements in the rank's arrays.
+    pub(super) steps: Range<usize>,
+    pub(super) piece_len: usize,
+}
+
+/// The most rows whose last piece may be shorter, if the number of pieces is not given: the rank
+/// with these pieces then has three launches for each row instead of one for all rows.
+const FEW: usize = 16;
 
 /// The bounds on pieces whose number is not given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,8 +128,8 @@ impl Usual {
         }
     }
 
-    /// Returns the number of pieces: the same number for 1, 2, 4, … ranks if rows are long and a
-    /// large power of two divides their length, and otherwise one for each rank.
+    /// Returns the number of pieces: the same number for 1, 2, 4, … ranks if rows are long, and few
+    /// or of a length that a large power of two divides. Otherwise one for each rank.
     fn pieces(self, whole: Shape, ranks: usize) -> usize {
         let busy = (MANY / whole.num_seqs.max(1)).next_power_of_two();
         let wanted = busy.max(LEAST).max(whole.seq_len.div_ceil(self.most).next_power_of_two());
@@ -124,7 +138,7 @@ impl Usual {
             let pieces = ranks * per_row;
             let even = whole.seq_len / pieces;
             let whole_vectors = whole.seq_len.is_multiple_of(pieces) && even.is_multiple_of(UNIT);
-            if whole_vectors && even >= self.least {
+            if (whole_vectors || whole.num_seqs <= FEW) && even >= self.least {
                 break;
             }
             per_row /= 2;
@@ -153,14 +167,12 @@ impl Cutting {
         if pieces == 0 || !pieces.is_multiple_of(ranks) {
             return refused("each rank has the same number of them");
         }
-        if pieces > ranks && !whole.seq_len.is_multiple_of(pieces) {
-            return refused("more of them than ranks are all of the same length");
-        }
         if i32::try_from(pieces).is_err() {
             return refused("they are too many");
         }
         let even = whole.seq_len.div_ceil(pieces);
-        let piece_len = match pieces == ranks && even >= LONG {
+        let divides = pieces > ranks && whole.seq_len.is_multiple_of(pieces);
+        let piece_len = match !divides && even >= LONG {
             true => even.next_multiple_of(UNIT),
             false => even,
         };
@@ -185,6 +197,38 @@ impl Cutting {
             0 => 0,
             len => self.whole.seq_len.div_ceil(len),
         }
+    }
+
+    /// The number of a rank's pieces of each row that have steps.
+    pub(super) fn filled_of(&self, rank: usize) -> usize {
+        self.filled().saturating_sub(rank * self.per_row).min(self.per_row)
+    }
+
+    /// Returns a rank's pieces, in runs of one length that follow each other in its arrays: all of
+    /// them, or, if the last piece of each row is shorter, three runs for each row, of which the
+    /// last has no steps.
+    pub(super) fn runs(&self, rank: usize) -> Vec<Run> {
+        let Cutting { whole: Shape { num_seqs, .. }, per_row, piece_len, .. } = *self;
+        let len = self.steps(rank).len();
+        if per_row == 1 || len == 0 || len == per_row * piece_len {
+            let (pieces, steps) = (0..num_seqs * per_row, 0..num_seqs * len);
+            return vec![Run { pieces, steps, piece_len: len / per_row }];
+        }
+        let (full, rest) = (len / piece_len, len % piece_len);
+        let parts = [
+            (0..full, 0, piece_len),
+            (full..full + 1, full * piece_len, rest),
+            (full + 1..per_row, len, 0),
+        ];
+        let of_row = |row: usize| {
+            parts.clone().map(|(pieces, begin, piece_len)| {
+                let steps = row * len + begin..row * len + begin + pieces.len() * piece_len;
+                let pieces = row * per_row + pieces.start..row * per_row + pieces.end;
+                Run { pieces, steps, piece_len }
+            })
+        };
+        let runs = (0..num_seqs).flat_map(of_row);
+        runs.filter(|run| !run.pieces.is_empty()).collect()
     }
 
     /// The steps of a rank.
@@ -280,12 +324,40 @@ mod tests {
 
     #[test]
     fn pieces_that_cannot_be_had_are_refused() {
-        for (ranks, pieces) in [(4, 0), (4, 6), (4, 8), (3, 4)] {
+        for (ranks, pieces) in [(4, 0), (4, 6), (3, 4)] {
             let error = cut((2, 1001), ranks, Some(pieces)).unwrap_err().to_string();
             assert!(error.contains("of sequences of 1001 steps"), "{error}");
         }
         let shorter = cut((2, 3), 8, Some(8)).unwrap();
         assert_eq!((shorter.filled(), shorter.piece_len, shorter.steps(5)), (3, 1, 3..3));
+    }
+
+    #[test]
+    fn every_step_is_in_one_piece() {
+        for (len, pieces) in [(3, 8), (1001, 8), (1000, 8), (16_385, 8), (19, 64), (0, 8)] {
+            for ranks in [1, 2, 4, 8] {
+                let cutting = cut((3, len), ranks, Some(pieces)).unwrap();
+                for rank in 0..ranks {
+                    let (mut piece, mut step, mut filled) = (0, 0, 0);
+                    for Run { pieces, steps, piece_len } in cutting.runs(rank) {
+                        assert_eq!((pieces.start, steps.start), (piece, step), "{len}");
+                        assert_eq!(steps.len(), pieces.len() * piece_len);
+                        filled += if piece_len > 0 { pieces.len() } else { 0 };
+                        (piece, step) = (pieces.end, steps.end);
+                    }
+                    let all = (3 * cutting.per_row, 3 * cutting.steps(rank).len());
+                    assert_eq!((piece, step), all, "{len} in {pieces} over {ranks}");
+                    assert_eq!(filled, 3 * cutting.filled_of(rank));
+                }
+            }
+        }
+        // Two passes over a length that nothing divides lose nothing.
+        for ranks in [2, 4, 8] {
+            let odd = cut((1, (1 << 30) + 1), ranks, None).unwrap();
+            assert_eq!((odd.pieces(), odd.piece_len), (65_536, 16_416));
+            let shares = (0..ranks).map(|rank| odd.steps(rank).len());
+            assert!(shares.max().unwrap() * ranks < (1 << 30) + (1 << 22));
+        }
     }
 
     #[test]

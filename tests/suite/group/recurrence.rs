@@ -1,6 +1,6 @@
 //! The recurrence over ranks: the contract, and equal bits.
 //!
-//! Every way to find the state before a stretch (two passes, the tail first, pipelines, mailboxes)
+//! Every way to find the state before a stretch (two passes, the tail first, mailboxes)
 //! holds the contract, for several numbers of ranks and pieces and for every storage type. Further
 //! tests compare bits: with one device, with another number of ranks, and between passes that reuse
 //! the same mailboxes. The emulator's counters show which bytes and which mail each way takes.
@@ -60,19 +60,40 @@ fn several_pieces_on_each_rank_hold_the_contract() {
     }
 }
 
-/// The ways besides [`Way::Passes`], including one with an odd last group of rows.
-const WAYS: [Way; 3] =
-    [Way::TailFirst, Way::Pipeline { groups: 3 }, Way::Pipeline { groups: usize::MAX }];
-
 #[test]
-fn every_way_holds_the_contract() {
-    for way in WAYS {
-        for ranks in SIZES {
-            let engine = GroupEngine::new(emulated(ranks), Split::Steps).with_way(way);
-            hold::<f32>(&engine, 12);
+fn the_tail_first_holds_the_contract() {
+    let engine = |ranks| GroupEngine::new(emulated(ranks), Split::Steps).with_way(Way::TailFirst);
+    for ranks in SIZES {
+        hold::<f32>(&engine(ranks), 12);
+    }
+    let engine = engine(8);
+    judge::<f32>(&engine, Domain { max_len: 9, table: Table::Quick, ..engine.domain() });
+}
+
+/// The last piece is shorter, or the last pieces are empty.
+#[test]
+fn lengths_that_cannot_be_divided_have_the_bits_of_their_pieces() {
+    let [forward, reverse] = [Direction::Forward, Direction::Reverse];
+    let few = [(3, 8 * 40 + 3, forward), (2, 8 * 2048 + 1, reverse), (1, 19, forward)];
+    for (num_seqs, seq_len, direction) in few {
+        let case = dense(num_seqs, seq_len, direction, CoeffKind::NearOne);
+        let mut first = None;
+        for ranks in [1, 2, 4, 8] {
+            for group in [emulated(ranks), shared(ranks)] {
+                let engine = GroupEngine::<f32>::new(group, Split::Steps).with_pieces(16);
+                contract::check(&engine, &engine.domain(), &case)
+                    .unwrap_or_else(|what| panic!("{case}: {what}"));
+                let found = bits_of::<f32>(&engine, &case);
+                assert!(*first.get_or_insert(found.clone()) == found, "{case}: {}", engine.name());
+            }
         }
-        let engine = GroupEngine::<f32>::new(emulated(8), Split::Steps).with_way(way);
-        judge(&engine, Domain { max_len: 9, table: Table::Quick, ..engine.domain() });
+    }
+    // By the usual number of pieces.
+    for group in [emulated(3), shared(3)] {
+        let engine = GroupEngine::<f32>::new(group, Split::Steps);
+        let case = dense(2, (1 << 16) + 1, forward, CoeffKind::NearOne);
+        contract::check(&engine, &engine.domain(), &case)
+            .unwrap_or_else(|what| panic!("{case}: {what}"));
     }
 }
 
@@ -89,7 +110,7 @@ fn mailboxes_hold_the_contract() {
         // Not every kernel is shipped for every type, and there may be no compiler.
         let other = KernelChoice::shipped(S::ELEMENT).find(|kernel| !kernel.takes_mail());
         let other: Choice = other.expect("there are others").into();
-        let (once, twice) = (Way::Mailboxes, Way::PassesByMail);
+        let (once, twice) = (Way::Mailboxes, Way::Passes);
         [(Choice::Fastest, once), (other, once), (Choice::Fastest, twice)]
             .map(|(choice, way)| GroupEngine::by(shared(ranks), Split::Steps, choice).with_way(way))
     }
@@ -174,7 +195,6 @@ fn mailboxes_need_memory_that_ranks_reach() {
 fn many_pieces_hold_the_contract() {
     let passes = |ranks| GroupEngine::<f32>::new(emulated(ranks), Split::Steps);
     let by_mail = |ranks| GroupEngine::<f32>::new(shared(ranks), Split::Steps);
-    let by_mail = |ranks| by_mail(ranks).with_way(Way::PassesByMail);
     let [forward, reverse] = [Direction::Forward, Direction::Reverse];
     let groups = vec![(passes(1), reverse), (passes(4), reverse), (by_mail(8), reverse)];
     let turns = vec![(passes(1), forward), (by_mail(2), forward)];
@@ -225,7 +245,7 @@ fn long_pieces_are_put_together_as_a_tree() {
     for (group, way) in [
         (emulated(2), Way::Passes),
         (emulated(2), Way::TailFirst),
-        (shared(2), Way::PassesByMail),
+        (shared(2), Way::Passes),
         (shared(2), Way::TailByMail),
     ] {
         let engine = GroupEngine::<f32>::new(group, Split::Steps).with_way(way).with_pieces(2);
@@ -288,11 +308,7 @@ fn mailboxes_serve_tails_published_early_and_late() {
         let by = |way| GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
         let in_blocks = KernelChoice::default();
         let in_blocks = GroupRecurrence::<f32>::by(rank, Split::Steps, in_blocks)?;
-        let by_mail = [
-            by(Way::TailByMail),
-            in_blocks.with_way(Way::TailByMail),
-            by(Way::PassesByMail).with_pieces(2),
-        ];
+        let by_mail = [by(Way::TailByMail), in_blocks.with_way(Way::TailByMail)];
         let passes = by(Way::Passes).with_pieces(2);
         let len = passes.part(shape)?.len();
         // Sums of eighths, which are exact while coefficients are one.
@@ -324,8 +340,7 @@ fn mailboxes_serve_tails_published_early_and_late() {
 #[test]
 fn ranks_with_different_mailboxes_get_an_error() {
     let outcome = shared(2).run(|rank| {
-        let by_mail =
-            || GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(Way::PassesByMail);
+        let by_mail = || GroupRecurrence::<f32>::new(rank, Split::Steps);
         let (first, other) = (by_mail(), by_mail());
         let len = first.part((2, 640))?.len();
         let x = rank.device().zeros(len)?;
@@ -382,7 +397,7 @@ fn the_first_pass_reads_only_the_tail() {
     let shape = (2, 64 * 1024);
     let bytes = |way: Way, coeff: f32| {
         let counted = shared(2).run(|rank| {
-            // By a kernel whose blocks do not communicate, in pieces as long as a pipeline's.
+            // By a kernel whose blocks do not communicate, in a piece for each rank.
             let kernel: KernelChoice = "pipe:8x64:0".parse().expect("it is one");
             let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, kernel)?;
             let recurrence = recurrence.with_way(way).with_pieces(2);
@@ -413,7 +428,6 @@ fn the_first_pass_reads_only_the_tail() {
         (Way::Passes, 0.5, 16.0, 16.1),
         (Way::TailFirst, 1.0, 16.0, 16.1),
         (Way::TailFirst, 0.5, 8.0, 9.5),
-        (Way::Pipeline { groups: 2 }, 1.0, 8.0, 8.1),
         (Way::Mailboxes, 1.0, 8.0, 8.1),
         // The stretch and its tail; the last rank looks for no tail.
         (Way::TailByMail, 1.0, 8.0, 8.1),
@@ -424,21 +438,11 @@ fn the_first_pass_reads_only_the_tail() {
 }
 
 #[test]
-fn a_pipeline_has_a_piece_for_each_rank() {
-    let engine = GroupEngine::<f32>::new(emulated(2), Split::Steps);
-    let engine = engine.with_pieces(4).with_way(Way::Pipeline { groups: 2 });
-    let ones = ndarray::Array2::<f32>::ones((2, 64));
-    let error = engine.forward(ones.view(), ones.view(), &Options::default()).unwrap_err();
-    assert!(error.to_string().contains("4 pieces by pipeline of 2"), "{error}");
-}
-
-#[test]
 fn every_type_holds_the_contract() {
     fn both<S: Storage>() {
         hold::<S>(&GroupEngine::new(emulated(3), Split::Steps), 20);
-        for way in [Way::TailFirst, Way::Pipeline { groups: 2 }] {
-            hold::<S>(&GroupEngine::new(emulated(3), Split::Steps).with_way(way), 8);
-        }
+        let tail_first = GroupEngine::new(emulated(3), Split::Steps).with_way(Way::TailFirst);
+        hold::<S>(&tail_first, 8);
         hold::<S>(&GroupEngine::new(emulated(2), Split::Rows), 10);
     }
     both::<f64>();
@@ -515,12 +519,12 @@ fn sequences_that_are_cut_have_the_bits_of_their_pieces() {
             }
             for ranks in [2, 4, 8] {
                 let by_mail = GroupEngine::<S>::new(shared(ranks), Split::Steps).with_pieces(8);
-                let by_mail = by_mail.with_way(Way::PassesByMail);
                 assert!(bits::<S>(&by_mail, num_seqs, seq_len) == one, "{ranks} ranks, by mail");
             }
             let tail = |ranks| engine(ranks).with_way(Way::TailFirst);
-            let one = bits::<S>(&tail(1), num_seqs, seq_len);
-            assert!(bits::<S>(&tail(4), num_seqs, seq_len) == one, "the tail first");
+            for ranks in [1, 4] {
+                assert!(bits::<S>(&tail(ranks), num_seqs, seq_len) == one, "the tail first");
+            }
             let other = GroupEngine::<S>::new(emulated(2), Split::Steps).with_pieces(2);
             assert!(bits::<S>(&other, num_seqs, seq_len) != one, "another number of pieces");
         }

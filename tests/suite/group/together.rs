@@ -265,12 +265,11 @@ fn a_missing_receive_is_reported() {
 }
 
 #[test]
-fn a_rank_that_fails_within_a_pipeline_ends_all() {
-    let way = Way::Pipeline { groups: 4 };
+fn a_rank_that_fails_within_a_pass_ends_all() {
     for size in &SIZES[1..] {
         let (errors, all) = failing(emulated(*size).with_deadline(LONG), |rank| {
             let shape = (4, 64 * rank.size());
-            let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
+            let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps);
             let ones = rank.device().upload(&[1.0; 4 * 64])?;
             // The last rank has an array of another device, which is noticed only when it is used.
             let elsewhere = Device::simt().upload(&[1.0; 4 * 64])?;
@@ -287,7 +286,7 @@ fn a_rank_that_fails_within_a_pipeline_ends_all() {
 #[test]
 fn ranks_that_disagree_on_the_way_get_an_error() {
     let (errors, _) = failing(emulated(2).with_deadline(LONG), |rank| {
-        let way = if rank.number() == 0 { Way::Passes } else { Way::Pipeline { groups: 2 } };
+        let way = if rank.number() == 0 { Way::Passes } else { Way::TailFirst };
         let recurrence = GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
         let ones = rank.device().upload(&[1.0; 64])?;
         let mut outputs = rank.device().allocate(64)?;
@@ -295,7 +294,7 @@ fn ranks_that_disagree_on_the_way_get_an_error() {
         Ok(())
     });
     for error in errors {
-        assert!(error.contains(", passes") && error.contains(", pipeline of 2"), "{error}");
+        assert!(error.contains(", passes") && error.contains(", tail first"), "{error}");
     }
 }
 

@@ -135,7 +135,7 @@ impl Probe {
             "linrec_piece_bwd" if self.arguments().last() == Some(&"true") => {
                 self.pieces(device, Way::Mailboxes)
             }
-            "linrec_piece_lasts" => self.pieces(device, Way::Pipeline { groups: 2 }),
+            "linrec_piece_lasts" => dispatch(self.of_pieces()?, OfLasts { kernel: &kernel }),
             base if base.starts_with("linrec_piece_") => self.pieces(device, Way::TailFirst),
             "long_reduce" => long::reduce(&kernel),
             "long_scan" => long::scan(&kernel),
@@ -179,10 +179,14 @@ impl Probe {
 
     /// Runs a kernel for rows that are cut, by two ranks with a way that uses it.
     fn pieces(&self, device: &Device, way: Way) -> Result<Ran, Error> {
+        dispatch(self.of_pieces()?, OfPieces { device, way })
+    }
+
+    /// Returns the type of the elements of a kernel for rows that are cut.
+    fn of_pieces(&self) -> Result<ElementType, Error> {
         let first = self.arguments().first().copied();
-        let element =
-            ElementType::ALL.into_iter().find(|element| first == Some(element.cuda_name()));
-        dispatch(element.ok_or_else(|| self.unknown())?, OfPieces { device, way })
+        let mut all = ElementType::ALL.into_iter();
+        all.find(|element| first == Some(element.cuda_name())).ok_or_else(|| self.unknown())
     }
 
     /// Runs a kernel of the fused selective scan, by a scan with its states and exponential.
@@ -333,6 +337,18 @@ impl Job for OfPieces<'_> {
 
     fn run<S: Storage>(self) -> Result<Ran, Error> {
         pieces::both_passes::<S>(self.device, self.way)
+    }
+}
+
+struct OfLasts<'a> {
+    kernel: &'a Function,
+}
+
+impl Job for OfLasts<'_> {
+    type Output = Result<Ran, Error>;
+
+    fn run<S: Storage>(self) -> Result<Ran, Error> {
+        pieces::lasts::<S>(self.kernel)
     }
 }
 
