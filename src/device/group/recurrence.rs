@@ -102,8 +102,8 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     /// Cuts each sequence into `pieces` pieces: the number of ranks, or a multiple of it. If the
     /// number does not divide the sequences' length, the last pieces are shorter or empty, and the
     /// rank that has them launches up to three kernels for each sequence instead of one. The same
-    /// number gives the same bits on 1 to 8 ranks if each piece is a multiple of 16 bytes, and on
-    /// any number of ranks if it is no multiple of 1024.
+    /// number gives the same bits on 1 to 8 ranks if each piece and, of several sequences, each
+    /// sequence is a multiple of 16 bytes, and on any number of ranks if it is no multiple of 1024.
     ///
     /// Without this call a single rank does not cut at all. Several ranks have a piece each, or
     /// several if sequences are long: as many as keep all devices busy, of at most 64 KiB each if
