@@ -184,7 +184,7 @@ impl<S: Storage> Cut<S> {
             }
         }
         let last = final_state.is_some().then(|| call.room(1)).transpose()?;
-        for Run { pieces, steps, piece_len } in runs {
+        for Run { pieces, steps, piece_len } in call.with_outputs(runs) {
             let [x, c] = [inputs, coeffs].map(|array| array.slice(steps.clone()));
             let (x, c, mut y) = (x?, c?, outputs.slice(steps)?);
             let start = states.slice(pieces.clone())?;
@@ -247,7 +247,7 @@ impl<S: Storage> Cut<S> {
             }
         }
         let before = d_initial.is_some().then(|| call.room(1)).transpose()?;
-        for Run { pieces, steps, piece_len } in runs {
+        for Run { pieces, steps, piece_len } in call.with_outputs(runs) {
             let given = [d_outputs, coeffs, outputs].map(|array| array.slice(steps.clone()));
             let [dy, c, y] = given;
             let (dy, c, y) = (dy?, c?, y?);
@@ -285,6 +285,14 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
     /// Returns the shape of the longest stretches of a rank, of one piece each.
     pub(super) fn stretch(&self) -> Shape {
         Shape { num_seqs: self.cutting.whole.num_seqs, seq_len: self.cutting.piece_len }
+    }
+
+    /// Returns the runs to compute in the second pass: without those that have no steps, unless a
+    /// rank has no others.
+    fn with_outputs(&self, mut runs: Vec<Run>) -> Vec<Run> {
+        let all = self.pieces.num_seqs;
+        runs.retain(|run| run.piece_len > 0 || run.pieces.len() == all);
+        runs
     }
 
     /// Takes scratch for `each` numbers for each piece.
