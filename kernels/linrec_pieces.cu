@@ -11,9 +11,9 @@
 // ANCHOR: fetch
 // Thread 0 fetches the state for all threads; `found` is what it has seen in the mailbox.
 template <typename T>
-__device__ T fetch_for_all(const Mailbox<T>* from, unsigned epoch, Mailbox<T> found) {
+__device__ T fetch_for_all(const Mailbox<T>* mail, unsigned epoch, Mailbox<T> found) {
     __shared__ T came;
-    if (threadIdx.x == 0) came = fetch(from, epoch, found);
+    if (threadIdx.x == 0) came = fetch(mail, blockIdx.x, epoch, found);
     __syncthreads();
     return came;
 }
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(kThreads)
                 }
 #pragma unroll 1
                 for (; i < count; i++) pass(i, brought[i]);
-                if (to && begun + count == walked) post(to + row, epoch, state);
+                if (to && begun + count == walked) post(to + row, epoch, state, from);
             }
             __syncthreads();
         }
@@ -265,14 +265,6 @@ __global__ void __launch_bounds__(kThreads)
         const bool exists = before >= 0 && before < filled;
         previous[place(piece)] = exists ? last_of(before) : before_all(row);
     }
-}
-
-// The last output of each piece, in the order of the recurrence.
-template <typename Stored>
-__global__ void linrec_piece_lasts(const Stored* outputs, Accum<Stored>* lasts, long long pieces, long long piece_len,
-                                   int reverse) {
-    const long long piece = (long long)blockDim.x * blockIdx.x + threadIdx.x;
-    if (piece < pieces) lasts[piece] = widen(outputs[piece * piece_len + (reverse ? 0 : piece_len - 1)]);
 }
 
 // Posts the last output of each row's stretch `to` the device behind, and fills `previous`
@@ -329,9 +321,9 @@ __global__ void __launch_bounds__(kThreads, 2)
     // The mailbox is asked before the tiles are.
     const Mailbox<T> found = from && threadIdx.x == 0 ? peek(from + blockIdx.x) : Mailbox<T>{};
     T carry = initial ? initial[blockIdx.x] : T(0);
-    const Outgoing<T> goes = {nullptr, to, epoch};
+    const Outgoing<T> goes = {nullptr, to, epoch, from};
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
-    if (tiles == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch, found);
+    if (tiles == 0 && from) carry = fetch_for_all(from, epoch, found);
     Tile now = {};
     for (long long tile = -1; tile < tiles; tile++) {
         const Tile next = load(tile + 1);  // behind the last tile nothing exists
@@ -339,7 +331,7 @@ __global__ void __launch_bounds__(kThreads, 2)
             turn(reverse, now.x);
             turn(reverse, now.c);
             // By now the first two tiles are on their way.
-            if (tile == 0 && from) carry = fetch_for_all(from + blockIdx.x, epoch, found);
+            if (tile == 0 && from) carry = fetch_for_all(from, epoch, found);
             scan_vectors<kThreads>(now.c, now.x, totals[tile % 2], carry);
             // Posted before the outputs are written: others wait for it.
             if (tile + 1 == tiles && threadIdx.x == 0) goes(blockIdx.x, carry);
@@ -383,8 +375,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     const bool fetches = kByMail && from && threadIdx.x == 0;
     const Mailbox<T> found = fetches ? peek(from + blockIdx.x) : Mailbox<T>{};
     T carry = after ? after[blockIdx.x] : T(0);
-    const Outgoing<T> goes = {before, kByMail ? to : nullptr, epoch};
-    if (kByMail && from) carry = fetch_for_all(from + blockIdx.x, epoch, found);
+    const Outgoing<T> goes = {before, kByMail ? to : nullptr, epoch, from};
+    if (kByMail && from) carry = fetch_for_all(from, epoch, found);
     const long long tiles = (piece_len + skipped + kSteps - 1) / kSteps;
     for (long long tile = 0; tile < tiles; tile++) {
         const View at = view<kVectors, kThreads, Stored>(tile * kSteps - skipped, piece_len, back);

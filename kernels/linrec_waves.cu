@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
     const Incoming<T> comes = {initial, from, mail_epoch};
-    const Outgoing<T> goes = {final_state, to, mail_epoch};
+    const Outgoing<T> goes = {final_state, to, mail_epoch, from};
     if (seq_len == 0) return hand_over(comes, goes, num_seqs);
     const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
     if (warp == kWarps) return carry_along(workspace, comes, plan, totals, befores, states);
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads + 32, kThreads + 32 < 512 ? 512 / (kT
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
     const Incoming<T> comes = {nullptr, from, mail_epoch};
-    const Outgoing<T> goes = {d_initial, to, mail_epoch};
+    const Outgoing<T> goes = {d_initial, to, mail_epoch, from};
     if (seq_len == 0) return hand_over(comes, goes, num_seqs);
     const Plan plan = Plan::of<Stored>(num_seqs, seq_len, tile_vectors, kWhole);
     if (warp == kWarps) return carry_along(workspace, comes, plan, totals, befores, states);

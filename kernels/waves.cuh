@@ -497,7 +497,7 @@ struct Carrier {
     __device__ void receive(Found& found, int group, int count, Transition<T> (&tiles)[kPerLane]) const {
         const Notice<T>* mine = place(row, group * kGroup) + threadIdx.x % 32;
         const int asked = count - threadIdx.x % 32 * kPerLane;
-        for (int polls = 0;; polls++) {
+        for (int polls = 0;; polls += !comes.mail) {  // with mail, waits are bounded there
             bool all = true;
 #pragma unroll
             for (int i = 0; i < kPerLane; i++) all &= i >= asked || is_of(found.of[i], epoch);

@@ -16,6 +16,7 @@ use super::Rank;
 use super::kernels::{Kernels, Loaded, MOST_THREADS, OverPieces, launch};
 use super::mail::{Boxes, Shared};
 use super::split::{Cutting, GROUP, Run};
+use super::turn::Turn;
 use super::way::Way;
 use crate::device::launch::Mail;
 use crate::device::recurrence::PassCall;
@@ -117,7 +118,7 @@ impl<S: Storage> Cut<S> {
         call: &Call<S::Accum>,
         way: Way,
         is_gradient: bool,
-    ) -> Result<Option<[Mail; 2]>, Error> {
+    ) -> Result<Option<([Mail; 2], Turn)>, Error> {
         if self.mail_state(call.rank, way)?.is_none() {
             return Ok(None);
         }
@@ -138,14 +139,15 @@ impl<S: Storage> Cut<S> {
         call: &Call<S::Accum>,
         way: Way,
         is_gradient: bool,
-    ) -> Result<[Mail; 2], Error> {
+    ) -> Result<([Mail; 2], Turn), Error> {
         let neighbours = Neighbours::of(call.rank, call.direction);
         let Neighbours { before, behind } = neighbours;
         let ways = match is_gradient {
             false => [(before, behind), (None, None)],
             true => [(behind, before), call.with_steps(neighbours)],
         };
-        self.boxes.take::<S::Accum>(call.rank, call.cutting.whole.num_seqs, way, ways)
+        let home = (call.rank, call.stream);
+        self.boxes.take::<S::Accum>(home, call.cutting.whole.num_seqs, way, ways)
     }
 
     /// Computes the outputs of this rank's stretch of each row in two passes. If the way looks, the
@@ -177,7 +179,9 @@ impl<S: Storage> Cut<S> {
         }
         let mut states = call.room(1)?;
         match self.mail_if_reached(&call, way, false)? {
-            Some(mail) => call.states_by_mail(&told, initial, &mut states, None, mail)?,
+            Some((mail, _turn)) => {
+                call.states_by_mail(&told, initial, &mut states, None, mail)?;
+            }
             None => {
                 let all = call.gather(&told, 2)?;
                 call.states(&all, initial, &mut states, None)?;
@@ -238,7 +242,7 @@ impl<S: Storage> Cut<S> {
         }
         let (mut after, mut previous) = (call.room(1)?, call.room(1)?);
         match self.mail_if_reached(&call, way, true)? {
-            Some(mail) => {
+            Some((mail, _turn)) => {
                 call.states_by_mail(&told, initial, &mut after, Some(&mut previous), mail)?;
             }
             None => {

@@ -7,11 +7,13 @@
 //! waves kernels, which take the state before a row from its mail. The tests are
 //! `tests/suite/group/recurrence.rs`, which hold every way to the contract.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use super::Rank;
 use super::cut::{Call, Cut};
 use super::split::Cutting;
+use super::turn::{Party, Turn};
 use super::way::{Way, has_blocks_of_their_own};
 use crate::Error;
 use crate::device::launch::Mail;
@@ -32,7 +34,73 @@ struct All {
     rows: usize,
     /// The number of the last pass that used them.
     epoch: u32,
-    all: Vec<Buffer<u8>>,
+    all: Arc<Vec<Buffer<u8>>>,
+}
+
+/// The mailboxes that a rank keeps until its work ends.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    party: Arc<Party>,
+    last: Mutex<Option<Last>>,
+}
+
+/// The last pass by mail.
+#[derive(Debug)]
+struct Last {
+    /// The mailboxes of all ranks. A launch posts there even after the other rank has given up.
+    all: Arc<Vec<Buffer<u8>>>,
+    rows: usize,
+    way: Way,
+}
+
+impl InFlight {
+    pub(super) fn new(party: &Arc<Party>) -> Arc<InFlight> {
+        Arc::new(InFlight { party: party.clone(), last: Mutex::default() })
+    }
+
+    /// Waits until the device is done, and returns whether its last pass by mail got all mail.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Device`] if a block has waited until the deadline, or if the device fails.
+    pub(super) fn settle(&self, rank: &Rank) -> Result<(), Error> {
+        rank.device().synchronize()?;
+        let last = lock(&self.last);
+        let Some(Last { all, rows, way }) = last.as_ref() else { return Ok(()) };
+        if all[rank.number()].slice(..8)?.download()?.iter().all(|&byte| byte == 0) {
+            return Ok(());
+        }
+        Err(rank.link.error(format!(
+            "a pass over {rows} sequences, {way}: a state of another rank did not come within \
+             {:?}, the group's deadline, or that rank has given up itself; this rank's results are \
+             not valid. The other rank's launch did not run in time: other work may hold its GPU, \
+             its process may have ended, or groups of several processes may share GPUs and queue \
+             their passes in different orders",
+            rank.deadline
+        )))
+    }
+
+    /// True if there were passes by mail.
+    pub(super) fn is_used(&self) -> bool {
+        lock(&self.last).is_some()
+    }
+}
+
+/// The bytes of `MailHead` of `kernels/mail.cuh`, before the mailboxes of a kind.
+const HEAD: usize = 24;
+
+/// Makes the mailboxes of a rank, with `bytes` bytes of each kind.
+fn of_rank(rank: &Rank, bytes: usize) -> Result<Buffer<u8>, Error> {
+    // A test has no time: there each instruction of the emulator counts as a nanosecond.
+    let longest = if cfg!(test) { Duration::from_micros(50) } else { Duration::MAX };
+    let most = u64::try_from(rank.deadline.min(longest).as_nanos()).unwrap_or(u64::MAX);
+    let len = HEAD + bytes;
+    let array = Buffer::for_peers(rank.device(), "mail", 2 * len)?;
+    for (kind, to_other) in [len as i64, -(len as i64)].into_iter().enumerate() {
+        let words = [[0; 8], most.to_le_bytes(), to_other.to_le_bytes()];
+        array.slice(kind * len..kind * len + HEAD)?.upload(words.as_flattened())?;
+    }
+    Ok(array)
 }
 
 /// The rank that mail comes from, and the rank that it goes to.
@@ -47,15 +115,17 @@ impl Boxes {
 
     /// Returns the mailboxes for a pass over `rows` rows with states of type `A`: one pair for the
     /// states from one neighbour and to the other, and one pair for the last outputs. All ranks
-    /// call this with the same number and way, and none of them has a pass in flight.
+    /// call this with the same number and way, and none of them has a pass in flight. The pass is
+    /// queued on the stream before the turn is dropped.
     pub(super) fn take<A>(
         &self,
-        rank: &Rank,
+        (rank, stream): (&Rank, &Stream),
         rows: usize,
         way: Way,
         [states, lasts]: [Ways; 2],
-    ) -> Result<[Mail; 2], Error> {
-        const LAST: u32 = u32::MAX - 2;
+    ) -> Result<([Mail; 2], Turn), Error> {
+        // The next epoch is less than the kernels' `kFailed`.
+        const LAST: u32 = u32::MAX - 4;
         let mut boxes = lock(&self.0);
         let usable = boxes.take().filter(|boxes| boxes.rows == rows && boxes.epoch < LAST);
         let mut usable = match usable {
@@ -63,15 +133,17 @@ impl Boxes {
             None => {
                 // `Mailbox` of `kernels/mail.cuh`: as many bytes for epochs as for the state.
                 let box_bytes = 2 * size_of::<A>();
-                let mine = Buffer::for_peers(rank.device(), "mail", 2 * rows * box_bytes)?;
-                All { rows, epoch: 0, all: rank.share(mine)? }
+                let mine = of_rank(rank, rows * box_bytes)?;
+                All { rows, epoch: 0, all: Arc::new(rank.share(mine)?) }
             }
         };
         // Odd where a state may be posted early: the kernels' `is_posted`.
         usable.epoch = (usable.epoch / 2 + 1) * 2 + u32::from(way == Way::TailByMail);
         let taken = [usable.of(rank, states, 0)?, usable.of(rank, lasts, 1)?];
+        // All ranks have agreed on this pass: what they did before is done.
+        *lock(&rank.in_flight.last) = Some(Last { all: usable.all.clone(), rows, way });
         *boxes = Some(usable);
-        Ok(taken)
+        Ok((taken, rank.in_flight.party.take_turn(stream, rank.until())?))
     }
 }
 
@@ -80,7 +152,7 @@ impl All {
     fn of(&self, rank: &Rank, (before, behind): Ways, kind: usize) -> Result<Mail, Error> {
         let of = |rank: usize| {
             let (all, len) = (&self.all[rank], self.all[rank].len() / 2);
-            all.slice(kind * len..(kind + 1) * len)
+            all.slice(kind * len + HEAD..(kind + 1) * len)
         };
         Ok(Mail {
             from: before.map(|_| of(rank.number())).transpose()?,
@@ -180,7 +252,7 @@ impl<S: Storage> Cut<S> {
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
-        let [mut mail, _] = self.mail(&call, way, false)?;
+        let ([mut mail, _], _turn) = self.mail(&call, way, false)?;
         call.tell_tails((inputs, coeffs, None), way.tail(cutting), &mut mail)?;
         let mut last = final_state.is_some().then(|| call.room(1)).transpose()?;
         let initial = initial.filter(|_| mail.from.is_none());
@@ -223,7 +295,7 @@ impl<S: Storage> Cut<S> {
         let stream = stream.unwrap_or(&home);
         let mut call = self.call(rank, cutting, direction, stream)?;
         let shared = self.shared.of(recurrence, cutting)?;
-        let [mut mail, mut lasts] = self.mail(&call, way, true)?;
+        let ([mut mail, mut lasts], _turn) = self.mail(&call, way, true)?;
         // First the work that waits for no other rank.
         call.tell_tails((d_outputs, coeffs, Some(outputs)), way.tail(cutting), &mut mail)?;
         let mut known = call.room(1)?;
@@ -259,5 +331,54 @@ impl<S: Storage> Cut<S> {
             call.tell_all(&ends, d_initial, direction.reversed())?;
         }
         Ok(call.launched)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Device, Group, GroupRecurrence, Split};
+    use crate::{Direction, Error};
+
+    /// Computes [3, 640] in reverse by mail. Rank 2, which is the first then, agrees and does not
+    /// launch if it is `absent`. All inputs and coefficients are one.
+    fn reverse(device: &Device, by: Choice, way: Way, absent: bool) -> Result<Vec<f32>, Error> {
+        let (shape, direction) = ((3, 640), Direction::Reverse);
+        let group = Group::through_host(&[device.clone(), device.clone(), device.clone()])?;
+        let last = group.run(|rank| {
+            let recurrence = GroupRecurrence::<f32>::by(rank, Split::Steps, by)?.with_way(way);
+            if absent && rank.number() == 2 {
+                let cutting = recurrence.cutting(shape.into())?.expect("it is cut");
+                recurrence.agree("forward", cutting, direction, false, [false; 2])?;
+                let home = (rank, &rank.device().stream());
+                let ways = [(None, Some(1)), (None, None)];
+                let (_mail, _turn) = Boxes::default().take::<f32>(home, 3, way, ways)?;
+                for _ in 0..2 {
+                    rank.link.post.gather("launching side by side", &[], rank.until())?;
+                }
+                return Ok(Vec::new());
+            }
+            let len = recurrence.part(shape)?.len();
+            let ones = rank.device().upload(&vec![1.0_f32; len])?;
+            let mut outputs = rank.device().allocate(len)?;
+            let options = ForwardOptions { direction, ..Default::default() };
+            recurrence.forward_into(&ones, &ones, &mut outputs, shape, options)?;
+            outputs.download()
+        });
+        last.map(|mut parts| parts.swap_remove(0))
+    }
+
+    #[test]
+    fn a_launch_that_never_comes_is_an_error_and_the_device_stays_usable() {
+        let device = Device::simt();
+        let in_blocks = KernelChoice::default();
+        let ways = [(Choice::Fastest, Way::Mailboxes), (in_blocks.into(), Way::Mailboxes)];
+        for (by, way) in ways.into_iter().chain([(Choice::Fastest, Way::Passes)]) {
+            let error = reverse(&device, by, way, true).unwrap_err().to_string();
+            assert!(error.contains("a state of another rank did not come within 60s"), "{error}");
+            assert!(error.contains(&format!("a pass over 3 sequences, {way}")), "{error}");
+            let first = reverse(&device, by, way, false).expect("all launches come")[0];
+            assert_eq!(first, 640.0, "{way}");
+        }
     }
 }

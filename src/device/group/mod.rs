@@ -19,6 +19,7 @@ mod peers;
 mod rank;
 mod recurrence;
 mod split;
+mod turn;
 mod way;
 
 pub use rank::Rank;
@@ -39,7 +40,9 @@ use super::lock::lock;
 use crate::Error;
 use environment::JobProcess;
 use link::Link;
+use mail::InFlight;
 use meeting::{Meeting, Seat};
+use turn::Party;
 
 /// The ranks of a computation over several devices, one for each.
 ///
@@ -69,6 +72,10 @@ use meeting::{Meeting, Seat};
 /// for is then an error, which says why. No rank waits longer than the
 /// [deadline](Group::with_deadline) for another one. If all ranks are in one program, an array that
 /// was sent and that no rank has received when all have ended is an error, too.
+///
+/// After passes [by mail](Way::is_by_mail) a run ends when the devices are done. If a device has
+/// waited for a state longer than the deadline, because another rank's launch did not run, that is
+/// an error as well, and the devices stay usable.
 #[derive(Debug)]
 pub struct Group {
     members: Members,
@@ -269,8 +276,11 @@ impl Group {
             Members::One(member) => {
                 let Member { device, link } = member;
                 let (device, link) = (device.clone(), link.clone());
-                let rank = Rank { device, deadline: self.deadline, link };
-                let outcome = unpanicked(&rank, &work).map(|one| vec![one]);
+                let party = Party::new(self.devices());
+                let in_flight = InFlight::new(&party);
+                let rank = Rank { device, deadline: self.deadline, link, in_flight };
+                let outcome = ended(&rank, &work).map(|one| vec![one]);
+                party.leave();
                 outcome.inspect_err(|error| rank.link.leave(Some(&error.to_string())))
             }
         }
@@ -286,7 +296,7 @@ impl Group {
         let failures = Mutex::new(Vec::new());
         let one = |rank: Rank| {
             rank.device().backend.run_by_itself();
-            match unpanicked(&rank, &work) {
+            match ended(&rank, &work) {
                 Ok(result) => {
                     rank.link.leave(None);
                     Some(result)
@@ -299,6 +309,7 @@ impl Group {
                 }
             }
         };
+        let party = Party::new(devices);
         let seats = Meeting::of_threads(size);
         let meeting = seats.first().map(Seat::meeting);
         let ranks = seats.into_iter().zip(devices).enumerate();
@@ -306,9 +317,12 @@ impl Group {
             .map(|(number, (seat, device))| {
                 let nccl = communicators.get(number).cloned();
                 let link = Arc::new(Link { number, size, post: Box::new(seat), nccl });
-                Rank { device: device.clone(), deadline: self.deadline, link }
+                let (device, in_flight) = (device.clone(), InFlight::new(&party));
+                Rank { device, deadline: self.deadline, link, in_flight }
             })
             .collect();
+        // Until the launches of all ranks are done, they may post to any rank's mailboxes.
+        let _in_flight: Vec<_> = ranks.iter().map(|rank| rank.in_flight.clone()).collect();
         let results: Vec<Option<R>> = thread::scope(|scope| {
             let one = &one;
             let started: Vec<_> = ranks
@@ -331,6 +345,7 @@ impl Group {
             });
             joined.collect()
         });
+        party.leave();
         if let Some(first) = lock(&failures).first() {
             return Err(first.clone());
         }
@@ -375,6 +390,14 @@ fn communicators(
         let met = backend.communicator(&id, rank.number(), rank.size(), &is_off, until);
         met.inspect_err(|error| *lock(&failed) = Some(error.to_string()))
     })
+}
+
+/// Returns what `work` returns, once its passes by mail are done; an error if it panics, or if mail
+/// did not come.
+fn ended<R>(rank: &Rank, work: impl Fn(&Rank) -> Result<R, Error>) -> Result<R, Error> {
+    let outcome = unpanicked(rank, work);
+    let settled = if rank.in_flight.is_used() { rank.in_flight.settle(rank) } else { Ok(()) };
+    outcome.and_then(|result| settled.map(|()| result))
 }
 
 /// Returns what `work` returns; an error if it panics.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use bytemuck::Pod;
 
 use super::link::Link;
+use super::mail::InFlight;
 use super::meeting::Seat;
 use super::peers;
 use crate::Error;
@@ -43,6 +44,7 @@ pub struct Rank {
     pub(super) device: Device,
     pub(super) deadline: Duration,
     pub(super) link: Arc<Link>,
+    pub(super) in_flight: Arc<InFlight>,
 }
 
 /// The most bytes, of all ranks together, that ranks of one program exchange through the host. An
@@ -248,7 +250,7 @@ impl Rank {
         })
     }
 
-    fn until(&self) -> Instant {
+    pub(super) fn until(&self) -> Instant {
         after(self.deadline)
     }
 

@@ -232,7 +232,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     }
 
     /// Returns how rows are cut, if they are.
-    fn cutting(&self, whole: Shape) -> Result<Option<Cutting>, Error> {
+    pub(super) fn cutting(&self, whole: Shape) -> Result<Option<Cutting>, Error> {
         let ranks = self.rank.size();
         match self.split {
             Split::Rows => Ok(None),
@@ -256,7 +256,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
 
     /// Returns an error on all ranks unless all make the same call, with the same states given or
     /// wanted.
-    fn agree(
+    pub(super) fn agree(
         &self,
         pass: &str,
         cutting: Cutting,
@@ -272,7 +272,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
         };
         if mail.is_some() {
             // A rank that has come has no pass in flight: its mailboxes are free.
-            self.rank.device().synchronize()?;
+            self.rank.in_flight.settle(self.rank)?;
         }
         let mut what = format!(
             "{pass} of {} [{num_seqs}, {seq_len}] by {choice}, {direction:?}, in {pieces} pieces, {}",

@@ -61,8 +61,14 @@ pub enum Way {
     /// blocks of a rank share each sequence, one after the other
     /// ([`KernelChoice::Waves`](crate::kernels::KernelChoice::Waves)).
     ///
-    /// A block that waits for some ten seconds ends its kernel with an error, so that a stretch has
-    /// to take less time than that.
+    /// Other work on a device, in another stream or process, only makes a pass late. A block that
+    /// waits for a state longer than the group's [deadline](super::Group::with_deadline) gives up:
+    /// its launch goes on with NaN to its end, and so do the launches that wait for it. Every
+    /// rank then gets an error, from the next pass by mail or from the end of
+    /// [`Group::run`](super::Group::run), and the devices stay usable. Groups in one program that
+    /// share devices take turns. Groups of several processes cannot: if they share GPUs and queue
+    /// their passes in different orders, they wait for each other until the deadline. Two ranks of
+    /// one GPU are refused with [`Error::Unsupported`](crate::Error::Unsupported).
     Mailboxes,
     /// As [`Way::Mailboxes`], and before it a look from the end of each stretch, as in
     /// [`Way::TailFirst`]: over a quarter of the stretch, and 65,536 steps at most. If coefficients

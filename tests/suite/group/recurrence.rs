@@ -10,7 +10,7 @@ use half::{bf16, f16};
 use linrec::contract::{self, CoeffKind, Domain, Table};
 use linrec::device::{
     BackwardOptions, Choice, Device, ForwardOptions, Group, GroupEngine, GroupRecurrence,
-    KernelEngine, Split, Storage, Way,
+    KernelEngine, Rank, Split, Storage, Way,
 };
 use linrec::kernels::{ElementType, KernelChoice};
 use linrec::simt::Access;
@@ -342,6 +342,47 @@ fn mailboxes_serve_tails_published_early_and_late() {
         Ok(())
     });
     checked.unwrap();
+}
+
+/// Computes forward and backward by mail in two groups at the same time, which `make` makes over
+/// the same devices, given whether in the opposite order. All inputs and coefficients are one.
+pub(super) fn take_turns(
+    make: impl Fn(bool) -> Group + Sync,
+    rounds: usize,
+    shape: (usize, usize),
+) {
+    let compute = |rank: &Rank| {
+        let by = |way| GroupRecurrence::<f32>::new(rank, Split::Steps).with_way(way);
+        let ways = [Way::Mailboxes, Way::Passes].map(by);
+        for round in 0..rounds {
+            let by_mail = &ways[round % 2];
+            let (part, device) = (by_mail.part(shape)?, rank.device());
+            let ones = device.upload(&vec![1.0_f32; part.len()])?;
+            let [mut y, mut dx, mut dc] =
+                [device.zeros(part.len())?, device.zeros(part.len())?, device.zeros(part.len())?];
+            by_mail.forward_into(&ones, &ones, &mut y, shape, Default::default())?;
+            let options = Default::default();
+            by_mail.backward_into(&ones, &ones, &y, &mut dx, &mut dc, shape, options)?;
+            let firsts = [y.download()?[0], dx.download()?[0]];
+            let start = part.steps.start;
+            assert_eq!(firsts, [start + 1, shape.1 - start].map(|first| first as f32), "{round}");
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        for is_reversed in [false, true] {
+            let (make, compute) = (&make, &compute);
+            scope.spawn(move || make(is_reversed).run(compute).expect("both groups go on"));
+        }
+    });
+}
+
+#[test]
+fn groups_that_share_devices_take_turns() {
+    // Emulated ranks that send mail share a device, which has no order.
+    let devices = vec![Device::simt(); 2];
+    let make = |_| Group::through_host(&devices).expect("there are devices");
+    take_turns(make, 20, (3, 640));
 }
 
 /// After a pass that failed on one rank alone, its next pass would take the mail of another pass.

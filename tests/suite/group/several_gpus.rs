@@ -1,9 +1,14 @@
 //! The tests of groups on real GPUs, with NCCL: on two of them, and on as many more as exist.
 
-use super::recurrence::{bits, hold_over_tails, judge};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use super::recurrence::{bits, hold_over_tails, judge, take_turns};
 use half::bf16;
 use linrec::contract::{Domain, Table};
-use linrec::device::{Device, Group, GroupEngine, Split, Storage, Way};
+use linrec::device::{
+    Choice, Device, ForwardOptions, Group, GroupEngine, Recurrence, Split, Storage, Way,
+};
 use num_complex::Complex;
 
 /// Returns groups of 2, 4, 8 … GPUs.
@@ -69,6 +74,62 @@ fn several_gpus_have_the_bits_of_emulated_devices() {
         let gathered = there(gpus).with_pieces(8 * size).with_way(Way::TailFirst);
         assert!(bits::<f32>(&gathered, 3, 640 * size) == here, "{size}, gathered");
     }
+}
+
+/// Returns a group of all GPUs, in their order or in the opposite one.
+fn all_gpus(is_reversed: bool) -> Group {
+    let mut gpus = Device::gpus();
+    if is_reversed {
+        gpus.reverse();
+    }
+    Group::through_host(&gpus).expect("there are devices")
+}
+
+/// For a block for each sequence, for blocks that share sequences, and for one long sequence.
+const SHAPES: [(usize, usize); 3] = [(3000, 4096), (5, 1 << 18), (1, 1 << 20)];
+
+#[test]
+#[ignore = "needs several GPUs and NCCL"]
+fn groups_in_opposite_orders_take_turns_on_several_gpus() {
+    for shape in SHAPES {
+        take_turns(all_gpus, 40, shape);
+    }
+}
+
+/// A chain of launches in another stream keeps all multiprocessors of each GPU busy.
+#[test]
+#[ignore = "needs several GPUs and NCCL"]
+fn other_work_makes_passes_late_on_several_gpus() {
+    let is_over = AtomicBool::new(false);
+    let keep_busy = |device: Device| -> Result<(), linrec::Error> {
+        let (shape, recurrence) =
+            ((4096, 16_384), Recurrence::<f32>::new(&device, Choice::Fastest)?);
+        let stream = device.new_stream()?;
+        let ones = device.upload(&vec![1.0_f32; shape.0 * shape.1])?;
+        let mut outputs = device.zeros(shape.0 * shape.1)?;
+        while !is_over.load(Relaxed) {
+            for _ in 0..50 {
+                let options = ForwardOptions { stream: Some(&stream), ..Default::default() };
+                recurrence.forward_into(&ones, &ones, &mut outputs, shape, options)?;
+            }
+            stream.synchronize()?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let keep_busy = &keep_busy;
+        let busy: Vec<_> = Device::gpus()
+            .into_iter()
+            .map(|device| scope.spawn(move || keep_busy(device)))
+            .collect();
+        let passes = scope.spawn(|| SHAPES.map(|shape| take_turns(all_gpus, 10, shape)));
+        let passes = passes.join();
+        is_over.store(true, Relaxed);
+        for thread in busy {
+            thread.join().expect("no panic").expect("the neighbour works");
+        }
+        passes.expect("both groups go on");
+    });
 }
 
 /// Short arrays and long ones: recurrences send short messages in another way.

@@ -135,7 +135,6 @@ impl Probe {
             "linrec_piece_bwd" if self.arguments().last() == Some(&"true") => {
                 self.pieces(device, Way::Mailboxes)
             }
-            "linrec_piece_lasts" => dispatch(self.of_pieces()?, OfLasts { kernel: &kernel }),
             base if base.starts_with("linrec_piece_") => self.pieces(device, Way::TailFirst),
             "long_reduce" => long::reduce(&kernel),
             "long_scan" => long::scan(&kernel),
@@ -337,18 +336,6 @@ impl Job for OfPieces<'_> {
 
     fn run<S: Storage>(self) -> Result<Ran, Error> {
         pieces::both_passes::<S>(self.device, self.way)
-    }
-}
-
-struct OfLasts<'a> {
-    kernel: &'a Function,
-}
-
-impl Job for OfLasts<'_> {
-    type Output = Result<Ran, Error>;
-
-    fn run<S: Storage>(self) -> Result<Ran, Error> {
-        pieces::lasts::<S>(self.kernel)
     }
 }
 

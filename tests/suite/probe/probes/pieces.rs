@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use linrec::contract::Stored;
 use linrec::device::{
-    BackwardOptions, Device, ForwardOptions, Function, Group, GroupRecurrence, Launched, Split,
+    BackwardOptions, Device, ForwardOptions, Group, GroupRecurrence, Launched, Split,
     Storage, Way,
 };
 use linrec::kernels::KernelChoice;
@@ -96,21 +96,4 @@ pub fn both_passes<S: Storage>(device: &Device, way: Way) -> Result<Ran, Error> 
         .and_then(|()| judge("d_coeffs", d_coeffs, &gradients.d_coeffs, &bounds.d_coeffs));
     let counters = counters.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Ran { counters: device.is_simt().then_some(counters), verdict })
-}
-
-/// Copies the last output of each piece: the first one of each, in reverse.
-pub fn lasts<S: Storage>(kernel: &Function) -> Result<Ran, Error> {
-    const PIECES: usize = 200;
-    const PIECE_LEN: usize = 5;
-    let device = kernel.device();
-    let given = rows(PIECES, PIECE_LEN, numbers(5, PIECES * PIECE_LEN, -1.0, 1.0));
-    let given = Stored::as_in::<S>().array(given);
-    let outputs = upload::<S, _>(device, "outputs", &given.view())?;
-    let mut lasts = device.zeros::<S::Accum>(PIECES)?;
-    let launch = kernel.launch(2, 128).arg(&outputs).arg(&mut lasts);
-    let launched = launch.arg(PIECES as i64).arg(PIECE_LEN as i64).arg(1_i32);
-    let launched = launched.run(&device.stream())?;
-    let is_copied = lasts.download()? == given.column(0).to_vec();
-    let verdict = if is_copied { Ok(()) } else { Err("lasts: not the first outputs".to_owned()) };
-    Ok(Ran { counters: launched.counters().cloned(), verdict })
 }
