@@ -12,11 +12,12 @@ struct Mailbox {
     unsigned long long words[kWords];
 };
 
-// What precedes a device's mailboxes of one kind: for states, or for last outputs.
+// What precedes each set of a device's mailboxes: one set is for states, one for last outputs, and
+// every other pass has sets of its own.
 struct MailHead {
     unsigned long long failed;   // not zero once a thread of this device has given up
     unsigned long long most_ns;  // the time that a thread waits for a state
-    long long to_other;          // the bytes from here to the head of the other kind
+    long long to_next;           // the bytes to the next set's head; from the last to the first
 };
 template <typename T>
 __device__ MailHead* head_of(const Mailbox<T>* mail) {
@@ -93,8 +94,10 @@ __device__ T fetch(const Mailbox<T>* mail, long long row, unsigned epoch, Mailbo
     }
     if (has_failed) {
         MailHead* head = head_of(mail);
-        store_word(&head->failed, 1);
-        store_word(&((MailHead*)((char*)head + head->to_other))->failed, 1);
+        do {
+            store_word(&head->failed, 1);
+            head = (MailHead*)((char*)head + head->to_next);
+        } while (head != head_of(mail));
 #pragma unroll
         for (unsigned& part : parts) part = 0x7fffffff;
     }

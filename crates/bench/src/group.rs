@@ -75,7 +75,9 @@ fn of_devices(devices: &[Device]) -> lesson::Result<Vec<Group>> {
 /// the process of rank 0 prints and returns rows.
 ///
 /// A run is timed on each device from a common start to the end of its work, and the slowest device
-/// counts. The time includes messages between ranks through the host.
+/// counts. The time includes messages between ranks through the host. Each way is measured twice:
+/// with one call in a run, and with [`IN_A_ROW`] calls one after the other as in a training loop,
+/// where the host prepares a call while the devices compute the one before. The time is per call.
 ///
 /// # Errors
 ///
@@ -88,8 +90,9 @@ pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<
     let mut rows = Vec::new();
     for (case, pass) in cases.iter().flat_map(|&case| Pass::ALL.map(|pass| (case, pass))) {
         let Case { num_seqs, seq_len, coeffs: (low, high) } = case;
-        let (mut engines, mut times) = (Vec::new(), Vec::new());
-        let mut table = Table::new(["GPUs and way", "ms", "efficiency"]);
+        // For single calls, and for calls in a row.
+        let (mut engines, mut times) = ([vec![], vec![]], [vec![], vec![]]);
+        let mut table = Table::new(["GPUs and way", "ms", "efficiency", "in a row", "efficiency"]);
         for group in groups {
             let ways = ways((num_seqs, seq_len), group.size());
             // In a group of processes, this process has one rank.
@@ -104,26 +107,34 @@ pub fn run(groups: &[Group], cases: &[Case], runs: usize) -> lesson::Result<Vec<
                     size => format!("{size}{many} x {how}"),
                 };
                 let Some(runs) = runs else {
-                    table.row([engine, String::from("not possible here"), String::new()]);
+                    let missing = String::from("not possible here");
+                    table.row([engine, missing, String::new(), String::new(), String::new()]);
                     continue;
                 };
-                let ms = median(runs.iter().copied());
-                let alone = times.first().unwrap_or(&runs);
-                let efficiency = median(alone.iter().copied()) / ms / group.size() as f64;
-                table.row([engine.clone(), format!("{ms:.3}"), format!("{efficiency:.3}")]);
-                engines.push(format!("{engine}; coefficients {low} to {high}"));
-                times.push(runs);
+                let mut cells = vec![engine.clone()];
+                for (kind, runs) in runs.into_iter().enumerate() {
+                    let ms = median(runs.iter().copied());
+                    let alone = median(times[kind].first().unwrap_or(&runs).iter().copied());
+                    let efficiency = alone / ms / group.size() as f64;
+                    cells.extend([format!("{ms:.3}"), format!("{efficiency:.3}")]);
+                    let in_a_row = ["", ", in a row"][kind];
+                    engines[kind].push(format!("{engine}{in_a_row}; coefficients {low} to {high}"));
+                    times[kind].push(runs);
+                }
+                table.row(cells);
             }
         }
         // The process of another rank has measured its device alone, and no more.
-        if engines.len() > 1 {
+        if engines[0].len() > 1 {
             println!(
                 "\n{num_seqs} x {seq_len}, coefficients {low} to {high}, {pass}:\n\n{}",
                 table.to_text()
             );
             let (machine, shape) = (machine.as_str(), (num_seqs, seq_len));
             let measured = Measured { machine, element: ElementType::F32, pass, shape };
-            rows.extend(measured.rows(&engines, &times, Baseline::Median));
+            for (engines, times) in engines.iter().zip(&times) {
+                rows.extend(measured.rows(engines, times, Baseline::Median));
+            }
         }
     }
     Ok(rows)
@@ -187,15 +198,21 @@ fn ways((num_seqs, seq_len): (usize, usize), size: usize) -> Vec<How> {
     ways
 }
 
-/// Measures the milliseconds of each run in each way, on the slowest rank. A way that these ranks
-/// do not support gives `None`.
+/// The number of calls that follow each other in a run of the second kind.
+pub const IN_A_ROW: usize = 8;
+
+/// The milliseconds per call of each run: of single calls, and of [`IN_A_ROW`] calls in a row.
+type Times = [Vec<f64>; 2];
+
+/// Measures the times of each way, on the slowest rank. A way that these ranks do not support gives
+/// `None`.
 fn timed(
     rank: &Rank,
     case: Case,
     pass: Pass,
     ways: &[How],
     runs: usize,
-) -> Result<Vec<Option<Vec<f64>>>, Error> {
+) -> Result<Vec<Option<Times>>, Error> {
     let shape = (case.num_seqs, case.seq_len);
     let recurrences: Vec<_> = ways.iter().map(|how| how.recurrence(rank)).collect();
     let lens = recurrences.iter().map(|recurrence| Ok(recurrence.part(shape)?.len()));
@@ -211,37 +228,35 @@ fn timed(
     let mut all = Vec::with_capacity(ways.len());
     for (recurrence, &len) in recurrences.iter().zip(&lens) {
         let (inputs, coeffs) = (inputs.slice(..len)?, coeffs.slice(..len)?);
-        let once = || -> Result<f64, Error> {
+        let once = |calls: usize| -> Result<f64, Error> {
             let mut outputs = outputs.slice(..len)?;
             rank.device().synchronize()?;
             rank.barrier()?;
             await_tick();
             start.record(&stream)?;
-            if is_backward {
-                let (mut d_inputs, mut d_coeffs) = (d_inputs.slice(..len)?, d_coeffs.slice(..len)?);
-                recurrence.backward_into(
-                    &inputs,
-                    &coeffs,
-                    &outputs,
-                    &mut d_inputs,
-                    &mut d_coeffs,
-                    shape,
-                    Default::default(),
-                )?;
-            } else {
-                recurrence.forward_into(
-                    &inputs,
-                    &coeffs,
-                    &mut outputs,
-                    shape,
-                    Default::default(),
-                )?;
+            for _ in 0..calls {
+                if is_backward {
+                    let (mut d_inputs, mut d_coeffs) =
+                        (d_inputs.slice(..len)?, d_coeffs.slice(..len)?);
+                    recurrence.backward_into(
+                        &inputs,
+                        &coeffs,
+                        &outputs,
+                        &mut d_inputs,
+                        &mut d_coeffs,
+                        shape,
+                        Default::default(),
+                    )?;
+                } else {
+                    let options = Default::default();
+                    recurrence.forward_into(&inputs, &coeffs, &mut outputs, shape, options)?;
+                }
             }
             end.record(&stream)?;
-            start.elapsed_ms(&end)
+            Ok(start.elapsed_ms(&end)? / calls as f64)
         };
         // The first run loads the kernels.
-        match once() {
+        match once(1) {
             Ok(_) => {}
             Err(Error::Unsupported { .. }) => {
                 all.push(None);
@@ -249,13 +264,16 @@ fn timed(
             }
             Err(error) => return Err(error),
         }
-        let mine = (0..runs).map(|_| once()).collect::<Result<Vec<_>, _>>()?;
-        let mut everyone = rank.device().zeros(runs * rank.size())?;
-        rank.all_gather(&rank.device().upload(&mine)?, &mut everyone)?;
-        let everyone = everyone.download()?;
-        let slowest =
-            |run: usize| everyone.iter().skip(run).step_by(runs).copied().fold(0.0, f64::max);
-        all.push(Some((0..runs).map(slowest).collect()));
+        let measure = |calls: usize| -> Result<Vec<f64>, Error> {
+            let mine = (0..runs).map(|_| once(calls)).collect::<Result<Vec<_>, _>>()?;
+            let mut everyone = rank.device().zeros(runs * rank.size())?;
+            rank.all_gather(&rank.device().upload(&mine)?, &mut everyone)?;
+            let everyone = everyone.download()?;
+            let slowest =
+                |run: usize| everyone.iter().skip(run).step_by(runs).copied().fold(0.0, f64::max);
+            Ok((0..runs).map(slowest).collect())
+        };
+        all.push(Some([measure(1)?, measure(IN_A_ROW)?]));
     }
     Ok(all)
 }
@@ -300,9 +318,12 @@ mod tests {
         // Two passes, two runs. On one device there is one way. On two and on four devices there
         // are rows, passes and tail first; mailboxes and tails by mail are not possible, because
         // emulated devices do not share memory. A single row rules out rows.
-        assert_eq!(rows.len(), 2 * (2 * (1 + 3 + 3) + 2 * (1 + 2 + 2)));
+        // Each is measured by single calls and by calls in a row.
+        assert_eq!(rows.len(), 2 * 2 * (2 * (1 + 3 + 3) + 2 * (1 + 2 + 2)));
         assert_eq!(rows[0].engine, "1; coefficients 0.98 to 1");
-        assert!(rows.iter().any(|row| row.engine == "4 x tail first; coefficients 0.98 to 1"));
+        let has = |engine: &str| rows.iter().any(|row| row.engine == engine);
+        assert!(has("4 x tail first; coefficients 0.98 to 1"));
+        assert!(has("4 x tail first, in a row; coefficients 0.98 to 1"));
         assert!(rows.iter().all(|row| row.machine.starts_with("4 x ")));
         let error = of_devices(&Device::emulated(1)).unwrap_err().to_string();
         assert_eq!(error, "a group needs at least two GPUs; this machine has 1");

@@ -2,18 +2,20 @@
 //! rank and put states into mailboxes of the next rank.
 //!
 //! A rank has a mailbox for each row in its own memory, which the others reach. The launches of all
-//! ranks are in flight at the same time. If there are many rows, each has a block, which waits for
+//! ranks are in flight at the same time. Every other pass uses mailboxes of its own, so that the
+//! host may queue a pass while the one before it is under way. If there are many rows, each has a block, which waits for
 //! the mail of its row alone. If there are few, all blocks share one row after the other by the
 //! waves kernels, which take the state before a row from its mail. The tests are
 //! `tests/suite/group/recurrence.rs`, which hold every way to the contract.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::Rank;
 use super::cut::{Call, Cut};
 use super::split::Cutting;
-use super::turn::{Party, Turn};
+use super::turn::{self, Party, Turn};
 use super::way::{Way, has_blocks_of_their_own};
 use crate::Error;
 use crate::device::launch::Mail;
@@ -37,16 +39,16 @@ struct All {
     all: Arc<Vec<Buffer<u8>>>,
 }
 
-/// The mailboxes that a rank keeps until its work ends.
+/// The passes by mail that may be under way on a rank, at most two.
 #[derive(Debug)]
 pub(super) struct InFlight {
     party: Arc<Party>,
-    last: Mutex<Option<Last>>,
+    passes: Mutex<VecDeque<Pass>>,
 }
 
-/// The last pass by mail.
+/// A pass by mail.
 #[derive(Debug)]
-struct Last {
+struct Pass {
     /// The mailboxes of all ranks. A launch posts there even after the other rank has given up.
     all: Arc<Vec<Buffer<u8>>>,
     rows: usize,
@@ -55,50 +57,83 @@ struct Last {
 
 impl InFlight {
     pub(super) fn new(party: &Arc<Party>) -> Arc<InFlight> {
-        Arc::new(InFlight { party: party.clone(), last: Mutex::default() })
+        Arc::new(InFlight { party: party.clone(), passes: Mutex::default() })
     }
 
-    /// Waits until the device is done, and returns whether its last pass by mail got all mail.
+    /// Waits until the mailboxes of the next pass are free on this rank, for `num_seqs` sequences
+    /// and mailboxes with [this state](Boxes::state). Ranks call this before they agree on a pass.
+    ///
+    /// # Errors
+    ///
+    /// As for [`InFlight::settle`], which is called now and then.
+    pub(super) fn make_room(
+        &self,
+        rank: &Rank,
+        (rows, epoch): (usize, u32),
+        num_seqs: usize,
+    ) -> Result<(), Error> {
+        // New mailboxes take the place of those that passes under way post to.
+        match rows != num_seqs || (epoch / 2).is_multiple_of(SETTLED_EVERY) {
+            true => self.settle(rank),
+            false => turn::wait_for_the_one_before_the_last(rank.device()),
+        }
+    }
+
+    /// Waits until the device is done, and returns an error unless its passes got all mail.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] if a block has waited until the deadline, or if the device fails.
     pub(super) fn settle(&self, rank: &Rank) -> Result<(), Error> {
         rank.device().synchronize()?;
-        let last = lock(&self.last);
-        let Some(Last { all, rows, way }) = last.as_ref() else { return Ok(()) };
-        if all[rank.number()].slice(..8)?.download()?.iter().all(|&byte| byte == 0) {
-            return Ok(());
+        for Pass { all, rows, way } in lock(&self.passes).iter() {
+            if all[rank.number()].slice(..8)?.download()?.iter().any(|&byte| byte != 0) {
+                return Err(rank.link.error(format!(
+                    "a pass over {rows} sequences, {way}: a state of another rank did not come \
+                     within {:?}, the group's deadline, or that rank has given up itself; results \
+                     of this rank since then are not valid. The other rank's launch did not run in \
+                     time: other work may hold its GPU, its process may have ended, or groups of \
+                     several processes may share GPUs and queue their passes in different orders",
+                    rank.deadline
+                )));
+            }
         }
-        Err(rank.link.error(format!(
-            "a pass over {rows} sequences, {way}: a state of another rank did not come within \
-             {:?}, the group's deadline, or that rank has given up itself; this rank's results are \
-             not valid. The other rank's launch did not run in time: other work may hold its GPU, \
-             its process may have ended, or groups of several processes may share GPUs and queue \
-             their passes in different orders",
-            rank.deadline
-        )))
+        Ok(())
     }
 
     /// True if there were passes by mail.
     pub(super) fn is_used(&self) -> bool {
-        lock(&self.last).is_some()
+        !lock(&self.passes).is_empty()
+    }
+
+    /// Notes a pass. The mailboxes of the one before the last are free: all ranks have
+    /// [made room](InFlight::make_room).
+    fn note(&self, pass: Pass) {
+        let mut passes = lock(&self.passes);
+        passes.truncate(1);
+        passes.push_front(pass);
     }
 }
 
-/// The bytes of `MailHead` of `kernels/mail.cuh`, before the mailboxes of a kind.
-const HEAD: usize = 24;
+/// The number of passes after which a rank waits for its device, to see whether all mail came.
+const SETTLED_EVERY: u32 = 16;
 
-/// Makes the mailboxes of a rank, with `bytes` bytes of each kind.
+/// The bytes of `MailHead` of `kernels/mail.cuh`, before each set of mailboxes.
+const HEAD: usize = 24;
+/// The sets of a rank: for states and for last outputs, of passes that follow each other.
+const SETS: usize = 4;
+
+/// Makes the mailboxes of a rank, with `bytes` bytes in each set.
 fn of_rank(rank: &Rank, bytes: usize) -> Result<Buffer<u8>, Error> {
     // A test has no time: there each instruction of the emulator counts as a nanosecond.
     let longest = if cfg!(test) { Duration::from_micros(50) } else { Duration::MAX };
     let most = u64::try_from(rank.deadline.min(longest).as_nanos()).unwrap_or(u64::MAX);
     let len = HEAD + bytes;
-    let array = Buffer::for_peers(rank.device(), "mail", 2 * len)?;
-    for (kind, to_other) in [len as i64, -(len as i64)].into_iter().enumerate() {
-        let words = [[0; 8], most.to_le_bytes(), to_other.to_le_bytes()];
-        array.slice(kind * len..kind * len + HEAD)?.upload(words.as_flattened())?;
+    let array = Buffer::for_peers(rank.device(), "mail", SETS * len)?;
+    for set in 0..SETS {
+        let to_next = ((set + 1) % SETS * len) as i64 - (set * len) as i64;
+        let words = [[0; 8], most.to_le_bytes(), to_next.to_le_bytes()];
+        array.slice(set * len..set * len + HEAD)?.upload(words.as_flattened())?;
     }
     Ok(array)
 }
@@ -115,8 +150,8 @@ impl Boxes {
 
     /// Returns the mailboxes for a pass over `rows` rows with states of type `A`: one pair for the
     /// states from one neighbour and to the other, and one pair for the last outputs. All ranks
-    /// call this with the same number and way, and none of them has a pass in flight. The pass is
-    /// queued on the stream before the turn is dropped.
+    /// call this with the same number and way, and have [made room](InFlight::make_room). The pass
+    /// is queued on the stream before the turn is dropped.
     pub(super) fn take<A>(
         &self,
         (rank, stream): (&Rank, &Stream),
@@ -124,8 +159,8 @@ impl Boxes {
         way: Way,
         [states, lasts]: [Ways; 2],
     ) -> Result<([Mail; 2], Turn), Error> {
-        // The next epoch is less than the kernels' `kFailed`.
-        const LAST: u32 = u32::MAX - 4;
+        // Less than the kernels' `kFailed`. At the last epoch ranks have settled.
+        const LAST: u32 = !(2 * SETTLED_EVERY - 1);
         let mut boxes = lock(&self.0);
         let usable = boxes.take().filter(|boxes| boxes.rows == rows && boxes.epoch < LAST);
         let mut usable = match usable {
@@ -140,8 +175,7 @@ impl Boxes {
         // Odd where a state may be posted early: the kernels' `is_posted`.
         usable.epoch = (usable.epoch / 2 + 1) * 2 + u32::from(way == Way::TailByMail);
         let taken = [usable.of(rank, states, 0)?, usable.of(rank, lasts, 1)?];
-        // All ranks have agreed on this pass: what they did before is done.
-        *lock(&rank.in_flight.last) = Some(Last { all: usable.all.clone(), rows, way });
+        rank.in_flight.note(Pass { all: usable.all.clone(), rows, way });
         *boxes = Some(usable);
         Ok((taken, rank.in_flight.party.take_turn(stream, rank.until())?))
     }
@@ -151,8 +185,9 @@ impl All {
     /// Returns the mailboxes of a kind, 0 or 1.
     fn of(&self, rank: &Rank, (before, behind): Ways, kind: usize) -> Result<Mail, Error> {
         let of = |rank: usize| {
-            let (all, len) = (&self.all[rank], self.all[rank].len() / 2);
-            all.slice(kind * len + HEAD..(kind + 1) * len)
+            let (all, len) = (&self.all[rank], self.all[rank].len() / SETS);
+            let set = 2 * (self.epoch as usize / 2 % 2) + kind;
+            all.slice(set * len + HEAD..(set + 1) * len)
         };
         Ok(Mail {
             from: before.map(|_| of(rank.number())).transpose()?,

@@ -155,8 +155,8 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     /// sequences are cut, every rank passes the initial states of all of them, the same on all
     /// ranks, and gets all final states if it wants them. The exchange between ranks is over when
     /// this returns; the rest is asynchronous. By mail the exchange between devices is asynchronous
-    /// as well: a rank keeps its arrays until its device is done, and each pass begins by waiting
-    /// for the device. States go by mail with every [`Way`] but [`Way::TailFirst`], if ranks reach
+    /// as well: a rank keeps its arrays until its device is done, and each pass waits on the host
+    /// until at most one is under way. States go by mail with every [`Way`] but [`Way::TailFirst`], if ranks reach
     /// each other's memory.
     ///
     /// # Errors
@@ -270,9 +270,8 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
             true => self.wide.mail_state(self.rank, self.way)?,
             false => self.cut.mail_state(self.rank, self.way)?,
         };
-        if mail.is_some() {
-            // A rank that has come has no pass in flight: its mailboxes are free.
-            self.rank.in_flight.settle(self.rank)?;
+        if let Some(state) = mail {
+            self.rank.in_flight.make_room(self.rank, state, num_seqs)?;
         }
         let mut what = format!(
             "{pass} of {} [{num_seqs}, {seq_len}] by {choice}, {direction:?}, in {pieces} pieces, {}",

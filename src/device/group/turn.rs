@@ -5,8 +5,9 @@
 //! another device. So the ranks of one group queue their launches while no other group that has one
 //! of their devices does, and each launch begins after the last pass of another group on its
 //! device: all devices see the passes in one order. Ranks in several processes have no such order.
-//! The tests are `groups_that_share_devices_take_turns` and those in `several_gpus` in
-//! `tests/suite/group`.
+//! Here is also the place that knows which passes a device has before it, so that the host may queue
+//! a pass behind one that is under way. The tests are `groups_that_share_devices_take_turns` and
+//! those in `several_gpus` in `tests/suite/group`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -33,15 +34,24 @@ pub(super) struct Turn {
 }
 
 /// All parties that queue passes by mail, or wait until they may.
-static TURNS: Mutex<Turns> = Mutex::new(Turns { parties: Vec::new(), last: Vec::new() });
+static TURNS: Mutex<Turns> = Mutex::new(Turns { parties: Vec::new(), passes: Vec::new() });
 /// Signals that a party has gone.
 static GONE: Condvar = Condvar::new();
 
 struct Turns {
     /// In the order in which their first ranks came.
     parties: Vec<Waiting>,
-    /// The end of the last pass by mail on each GPU, and the number of its party.
-    last: Vec<(u64, Device, Event)>,
+    /// The passes by mail of each GPU.
+    passes: Vec<Passes>,
+}
+
+/// The last two passes by mail on a GPU.
+struct Passes {
+    device: Device,
+    /// The number of the last one's party.
+    party: u64,
+    /// The end of the pass before the last, and of the last.
+    ends: [Arc<Event>; 2],
 }
 
 struct Waiting {
@@ -80,10 +90,9 @@ impl Party {
             }
             turns = GONE.wait_timeout(turns, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        for (number, device, event) in &turns.last {
-            if *number != self.number && device == stream.device() {
-                stream.wait(event)?;
-            }
+        // Of one GPU's passes, each begins when the one before has ended, on any stream.
+        if let Some(passes) = turns.passes.iter().find(|passes| passes.device == *stream.device()) {
+            stream.wait(&passes.ends[1])?;
         }
         Ok(Turn { party: self.clone(), stream: stream.clone() })
     }
@@ -92,7 +101,7 @@ impl Party {
     pub(super) fn leave(&self) {
         let mut turns = lock(&TURNS);
         turns.parties.retain(|waiting| waiting.party.number != self.number);
-        turns.last.retain(|(number, ..)| *number != self.number);
+        turns.passes.retain(|passes| passes.party != self.number);
         GONE.notify_all();
     }
 }
@@ -107,19 +116,34 @@ impl Turns {
 
     /// Marks the end of the party's pass on the stream's device.
     fn mark(&mut self, party: &Party, stream: &Stream) -> Result<(), Error> {
-        if stream.device().is_simt() {
+        let device = stream.device();
+        if device.is_simt() {
             return Ok(());
         }
-        let of_device = |(_, device, _): &&mut (u64, Device, Event)| device == stream.device();
-        if let Some((number, _, event)) = self.last.iter_mut().find(of_device) {
-            *number = party.number;
-            return event.record(stream);
-        }
-        let event = stream.device().event()?;
-        event.record(stream)?;
-        self.last.push((party.number, stream.device().clone(), event));
-        Ok(())
+        let place = self.passes.iter().position(|passes| passes.device == *device);
+        let passes = match place {
+            Some(place) => &mut self.passes[place],
+            None => {
+                let ends = [Arc::new(device.event()?), Arc::new(device.event()?)];
+                self.passes.push(Passes { device: device.clone(), party: party.number, ends });
+                self.passes.last_mut().expect("it has one now")
+            }
+        };
+        passes.party = party.number;
+        passes.ends.swap(0, 1);
+        passes.ends[1].record(stream)
     }
+}
+
+/// Waits until the device has at most one pass by mail before it.
+///
+/// # Errors
+///
+/// [`Error::Device`] if the device fails.
+pub(super) fn wait_for_the_one_before_the_last(device: &Device) -> Result<(), Error> {
+    let of_device = |passes: &&Passes| passes.device == *device;
+    let end = lock(&TURNS).passes.iter().find(of_device).map(|passes| passes.ends[0].clone());
+    end.filter(|end| end.is_recorded()).map_or(Ok(()), |end| end.synchronize())
 }
 
 impl Drop for Turn {

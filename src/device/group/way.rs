@@ -51,7 +51,7 @@ pub enum Way {
     /// Every stretch is read once. A rank takes the state of each sequence from a mailbox in its
     /// device's memory, and puts the state behind into a mailbox of the next rank. Ranks are on
     /// GPUs of one host that reach each other's memory, in one program or in processes (on Linux,
-    /// by CUDA's handles of memory; a recurrence's mailboxes, 16 bytes for each sequence of `f32`,
+    /// by CUDA's handles of memory; a recurrence's mailboxes, 32 bytes for each sequence of `f32`,
     /// then stay until the process ends), or on one emulated device
     /// ([`Group::through_host`](super::Group::through_host)), where their launches take turns. If a
     /// mailbox cannot be reached, all ranks get [`Error::Unsupported`](crate::Error::Unsupported)
@@ -64,7 +64,7 @@ pub enum Way {
     /// Other work on a device, in another stream or process, only makes a pass late. A block that
     /// waits for a state longer than the group's [deadline](super::Group::with_deadline) gives up:
     /// its launch goes on with NaN to its end, and so do the launches that wait for it. Every
-    /// rank then gets an error, from the next pass by mail or from the end of
+    /// rank then gets an error, from one of its next 16 passes by mail or from the end of
     /// [`Group::run`](super::Group::run), and the devices stay usable. Groups in one program that
     /// share devices take turns. Groups of several processes cannot: if they share GPUs and queue
     /// their passes in different orders, they wait for each other until the deadline. Two ranks of
