@@ -12,8 +12,8 @@ struct Mailbox {
     unsigned long long words[kWords];
 };
 
-// What precedes each set of a device's mailboxes: one set is for states, one for last outputs, and
-// every other pass has sets of its own.
+// What precedes each set of a device's mailboxes. Of every two passes that follow each other, each
+// has a set for states and a set for last outputs.
 struct MailHead {
     unsigned long long failed;   // not zero once a thread of this device has given up
     unsigned long long most_ns;  // the time that a thread waits for a state

@@ -2,10 +2,10 @@
 //! rank and put states into mailboxes of the next rank.
 //!
 //! A rank has a mailbox for each row in its own memory, which the others reach. The launches of all
-//! ranks are in flight at the same time. Every other pass uses mailboxes of its own, so that the
-//! host may queue a pass while the one before it is under way. If there are many rows, each has a block, which waits for
-//! the mail of its row alone. If there are few, all blocks share one row after the other by the
-//! waves kernels, which take the state before a row from its mail. The tests are
+//! ranks are in flight at the same time. Two sets of mailboxes alternate, so that the host may queue
+//! a pass while the one before it is under way. If there are many rows, each has a block, which
+//! waits for the mail of its row alone. If there are few, all blocks share one row after the other
+//! by the waves kernels, which take the state before a row from its mail. The tests are
 //! `tests/suite/group/recurrence.rs`, which hold every way to the contract.
 
 use std::collections::VecDeque;

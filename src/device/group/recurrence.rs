@@ -156,8 +156,8 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
     /// ranks, and gets all final states if it wants them. The exchange between ranks is over when
     /// this returns; the rest is asynchronous. By mail the exchange between devices is asynchronous
     /// as well: a rank keeps its arrays until its device is done, and each pass waits on the host
-    /// until at most one is under way. States go by mail with every [`Way`] but [`Way::TailFirst`], if ranks reach
-    /// each other's memory.
+    /// until at most one is under way. States go by mail with every [`Way`] but [`Way::TailFirst`],
+    /// if ranks reach each other's memory.
     ///
     /// # Errors
     ///

@@ -5,9 +5,9 @@
 //! another device. So the ranks of one group queue their launches while no other group that has one
 //! of their devices does, and each launch begins after the last pass of another group on its
 //! device: all devices see the passes in one order. Ranks in several processes have no such order.
-//! Here is also the place that knows which passes a device has before it, so that the host may queue
-//! a pass behind one that is under way. The tests are `groups_that_share_devices_take_turns` and
-//! those in `several_gpus` in `tests/suite/group`.
+//! The turns also know which passes are under way on a device, so that the host may queue one behind
+//! another. The tests are `groups_that_share_devices_take_turns` and those in `several_gpus` in
+//! `tests/suite/group`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
