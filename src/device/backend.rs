@@ -108,6 +108,11 @@ pub(super) trait Backend: Any + Send + Sync + RefUnwindSafe {
         Ok(())
     }
 
+    /// Waits until everything ahead of the event is done.
+    fn synchronize_event(&self, _event: &Handle) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Makes later work on the stream wait for an event that has been recorded.
     fn wait_for_event(&self, _stream: Option<&Handle>, _event: &Handle) -> Result<(), Error> {
         Ok(())

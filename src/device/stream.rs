@@ -69,7 +69,7 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<(), Error> {
         self.device.must_be(&event.device, "waiting for an event", "the event")?;
         self.must_run("waiting for an event")?;
-        if !event.is_recorded() {
+        if !event.is_recorded.load(Relaxed) {
             return Ok(());
         }
         self.device.backend.wait_for_event(self.queue.handle(), &event.mark)
@@ -133,18 +133,15 @@ impl Event {
         Ok(())
     }
 
-    /// True if it has been recorded.
-    pub(super) fn is_recorded(&self) -> bool {
-        self.is_recorded.load(Relaxed)
-    }
-
-    /// Waits until the work before it is done. The host may have queued more behind it.
+    /// Waits until the work before it is done. Work that was queued behind it may still run. Returns
+    /// at once if the event has not been recorded.
     ///
     /// # Errors
     ///
-    /// As for [`Event::elapsed_ms`].
+    /// [`Error::Device`] if the device fails, or if a kernel queued before has failed.
     pub fn synchronize(&self) -> Result<(), Error> {
-        self.elapsed_ms(self).map(drop)
+        recording::refuse(&self.device, "waiting for an event")?;
+        self.device.backend.synchronize_event(&self.mark)
     }
 
     /// Returns the milliseconds from this event to `end`, after waiting until both are reached.
@@ -159,7 +156,7 @@ impl Event {
         self.device.must_be(&end.device, "timing", "the second event")?;
         recording::refuse(&self.device, "timing")?;
         for (event, which) in [(self, "first"), (end, "second")] {
-            if !event.is_recorded() {
+            if !event.is_recorded.load(Relaxed) {
                 let message = format!("timing: the {which} event has not been recorded");
                 return Err(Error::device(self.device.label(), message));
             }

@@ -210,6 +210,11 @@ impl Backend for Gpu {
         self.check("waiting for a stream", self.stream(stream)?.synchronize())
     }
 
+    fn synchronize_event(&self, event: &Handle) -> Result<(), Error> {
+        let event: &RawEvent = read(event, &self.label)?;
+        self.check("waiting for an event", event.synchronize())
+    }
+
     fn wait_for_event(&self, stream: Option<&Handle>, event: &Handle) -> Result<(), Error> {
         let waited = self.stream(stream)?.wait(read(event, &self.label)?);
         self.check("waiting for an event", waited)

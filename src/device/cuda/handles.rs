@@ -102,16 +102,21 @@ impl RawEvent {
         }
     }
 
+    /// Waits until everything that was ahead of it is done.
+    pub(super) fn synchronize(&self) -> Result<(), Failure> {
+        let cuda = self.context.bind()?;
+        // SAFETY: (1) the context is current; (2) the event is live.
+        unsafe { (cuda.cuEventSynchronize)(self.raw) }.check()
+    }
+
     /// Returns the milliseconds from this event to `end`, both timed and recorded; waits for both.
     pub(super) fn elapsed_ms(&self, end: &RawEvent) -> Result<f64, Failure> {
+        self.synchronize()?;
+        end.synchronize()?;
         let cuda = self.context.bind()?;
         let mut ms = 0.0_f32;
         // SAFETY: (1) the context is current; (2) both events are live; (3) `ms` may be written.
-        unsafe {
-            (cuda.cuEventSynchronize)(self.raw).check()?;
-            (cuda.cuEventSynchronize)(end.raw).check()?;
-            (cuda.cuEventElapsedTime)(&mut ms, self.raw, end.raw).check()?;
-        }
+        unsafe { (cuda.cuEventElapsedTime)(&mut ms, self.raw, end.raw) }.check()?;
         if !ms.is_finite() {
             return Err(Failure::odd(format!("the time between the events is {ms} ms")));
         }
