@@ -42,7 +42,7 @@ struct All {
 /// The passes by mail that may be under way on a rank, at most two.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    party: Arc<Party>,
+    pub(super) party: Arc<Party>,
     passes: Mutex<VecDeque<Pass>>,
 }
 

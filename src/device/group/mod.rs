@@ -42,7 +42,7 @@ use environment::JobProcess;
 use link::Link;
 use mail::InFlight;
 use meeting::{Meeting, Seat};
-use turn::Party;
+use turn::{InTurn, Party};
 
 /// The ranks of a computation over several devices, one for each.
 ///
@@ -316,6 +316,7 @@ impl Group {
         let ranks: Vec<_> = ranks
             .map(|(number, (seat, device))| {
                 let nccl = communicators.get(number).cloned();
+                let nccl = nccl.map(|nccl| InTurn::of(&party, device, nccl));
                 let link = Arc::new(Link { number, size, post: Box::new(seat), nccl });
                 let (device, in_flight) = (device.clone(), InFlight::new(&party));
                 Rank { device, deadline: self.deadline, link, in_flight }
@@ -387,6 +388,8 @@ fn communicators(
     Group::through_host(devices)?.with_deadline(deadline).run(|rank| {
         let is_off = || lock(&failed).clone();
         let (backend, until) = (rank.device().backend.clone(), rank::after(deadline));
+        let _turn = rank.in_flight.party.exchange(&rank.device().stream(), until)?;
+        rank.device().synchronize()?;
         let met = backend.communicator(&id, rank.number(), rank.size(), &is_off, until);
         met.inspect_err(|error| *lock(&failed) = Some(error.to_string()))
     })

@@ -4,7 +4,8 @@
 //! passes would wait for each other without end if one came first on one device, and the other on
 //! another device. So the ranks of one group queue their launches while no other group that has one
 //! of their devices does, and each launch begins after the last pass of another group on its
-//! device: all devices see the passes in one order. Ranks in several processes have no such order.
+//! device: all devices see the passes in one order. NCCL's kernels wait for another device as well,
+//! so that its operations take turns with passes. Ranks in several processes have no such order.
 //! The turns also know which passes are under way on a device, so that the host may queue one behind
 //! another. The tests are `groups_that_share_devices_take_turns` and those in `several_gpus` in
 //! `tests/suite/group`.
@@ -14,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::device::backend::{Communicator, Transfer};
 use crate::device::lock::lock;
 use crate::device::stream::Event;
 use crate::device::{Device, Stream};
@@ -26,14 +28,32 @@ pub(super) struct Party {
     devices: Vec<Device>,
 }
 
-/// The right of a rank to queue passes by mail on a stream, until it is dropped.
+/// The right of a rank to queue launches that wait for another device, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     party: Arc<Party>,
     stream: Stream,
+    work: Work,
 }
 
-/// All parties that queue passes by mail, or wait until they may.
+/// The work that waits for another device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Work {
+    /// A pass by mail, which every rank of the party queues.
+    Pass,
+    /// An operation of NCCL. It is done when its turn ends.
+    Exchange,
+}
+
+/// A communicator whose operations take turns with passes by mail.
+#[derive(Debug)]
+pub(super) struct InTurn {
+    party: Arc<Party>,
+    device: Device,
+    nccl: Arc<dyn Communicator>,
+}
+
+/// All parties that have a turn, or wait for one.
 static TURNS: Mutex<Turns> = Mutex::new(Turns { parties: Vec::new(), passes: Vec::new() });
 /// Signals that a party has gone.
 static GONE: Condvar = Condvar::new();
@@ -56,8 +76,10 @@ struct Passes {
 
 struct Waiting {
     party: Arc<Party>,
-    /// The number of ranks that have queued their launches.
-    done: usize,
+    /// The number of ranks that have not queued their part of a pass.
+    to_come: usize,
+    /// The number of ranks that wait for an operation of NCCL, or for its turn.
+    exchanging: usize,
 }
 
 impl Party {
@@ -66,8 +88,9 @@ impl Party {
         Arc::new(Party { number: NUMBERS.fetch_add(1, Relaxed), devices: devices.to_vec() })
     }
 
-    /// Waits until no other party has a turn that has one of these devices, and lets the stream
-    /// wait for the passes of other parties. All ranks of the party have agreed to come.
+    /// Waits until this rank may queue its part of a pass by mail: until no other party has a turn
+    /// that has one of these devices. The stream then waits for earlier passes. All ranks of the
+    /// party have agreed to come.
     ///
     /// # Errors
     ///
@@ -77,24 +100,43 @@ impl Party {
         stream: &Stream,
         until: Instant,
     ) -> Result<Turn, Error> {
+        self.enter(stream, until, Work::Pass)
+    }
+
+    /// Waits as [`Party::take_turn`] until this rank may begin an operation of NCCL. Operations of
+    /// NCCL do not wait for each other.
+    pub(super) fn exchange(
+        self: &Arc<Party>,
+        stream: &Stream,
+        until: Instant,
+    ) -> Result<Turn, Error> {
+        self.enter(stream, until, Work::Exchange)
+    }
+
+    fn enter(
+        self: &Arc<Party>,
+        stream: &Stream,
+        until: Instant,
+        work: Work,
+    ) -> Result<Turn, Error> {
         let mut turns = lock(&TURNS);
-        if !turns.parties.iter().any(|waiting| waiting.party.number == self.number) {
-            turns.parties.push(Waiting { party: self.clone(), done: 0 });
-        }
-        while turns.is_blocked(self) {
+        turns.begin(self, work);
+        while turns.is_blocked(self, work) {
             let left = until.saturating_duration_since(Instant::now());
             if left == Duration::ZERO {
-                let why = "waiting for the passes by mail of other groups of this program on the \
-                           same devices: they were not queued in time";
+                turns.end(self, work);
+                let why = "waiting for other groups of this program on the same devices: they were \
+                           not done in time";
                 return Err(Error::device(stream.device().label(), why));
             }
             turns = GONE.wait_timeout(turns, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        let turn = Turn { party: self.clone(), stream: stream.clone(), work };
         // Of one GPU's passes, each begins when the one before has ended, on any stream.
-        if let Some(passes) = turns.passes.iter().find(|passes| passes.device == *stream.device()) {
-            stream.wait(&passes.ends[1])?;
-        }
-        Ok(Turn { party: self.clone(), stream: stream.clone() })
+        let passes = turns.passes.iter().find(|passes| passes.device == *stream.device());
+        let last = passes.map(|passes| passes.ends[1].clone());
+        drop(turns);
+        last.map_or(Ok(()), |last| stream.wait(&last)).map(|()| turn)
     }
 
     /// Ends its turn, and forgets its passes, which are done.
@@ -107,11 +149,38 @@ impl Party {
 }
 
 impl Turns {
+    fn begin(&mut self, party: &Arc<Party>, work: Work) {
+        let own = |waiting: &Waiting| waiting.party.number == party.number;
+        if !self.parties.iter().any(own) {
+            self.parties.push(Waiting { party: party.clone(), to_come: 0, exchanging: 0 });
+        }
+        for waiting in self.parties.iter_mut().filter(|waiting| own(waiting)) {
+            match work {
+                Work::Pass if waiting.to_come == 0 => waiting.to_come = party.devices.len(),
+                Work::Pass => {}
+                Work::Exchange => waiting.exchanging += 1,
+            }
+        }
+    }
+
+    fn end(&mut self, party: &Party, work: Work) {
+        let own = |waiting: &&mut Waiting| waiting.party.number == party.number;
+        for waiting in self.parties.iter_mut().filter(own) {
+            let count = match work {
+                Work::Pass => &mut waiting.to_come,
+                Work::Exchange => &mut waiting.exchanging,
+            };
+            *count = count.saturating_sub(1);
+        }
+        self.parties.retain(|waiting| waiting.to_come > 0 || waiting.exchanging > 0);
+        GONE.notify_all();
+    }
+
     /// True if a party that came before this one has one of its devices.
-    fn is_blocked(&self, party: &Party) -> bool {
+    fn is_blocked(&self, party: &Party, work: Work) -> bool {
         let before = self.parties.iter().take_while(|other| other.party.number != party.number);
-        let mut devices = before.flat_map(|other| &other.party.devices);
-        devices.any(|device| party.devices.contains(device))
+        let mut before = before.filter(|other| work == Work::Pass || other.to_come > 0);
+        before.any(|other| other.party.devices.iter().any(|one| party.devices.contains(one)))
     }
 
     /// Marks the end of the party's pass on the stream's device.
@@ -149,13 +218,38 @@ pub(super) fn wait_for_the_one_before_the_last(device: &Device) -> Result<(), Er
 impl Drop for Turn {
     fn drop(&mut self) {
         let mut turns = lock(&TURNS);
-        // A device that fails here fails in the next call as well, which reports it.
-        drop(turns.mark(&self.party, &self.stream));
-        let (number, ranks) = (self.party.number, self.party.devices.len());
-        turns.parties.retain_mut(|waiting| {
-            waiting.done += usize::from(waiting.party.number == number);
-            waiting.done < ranks || waiting.party.number != number
-        });
-        GONE.notify_all();
+        if self.work == Work::Pass {
+            // A device that fails here fails in the next call as well, which reports it.
+            drop(turns.mark(&self.party, &self.stream));
+        }
+        turns.end(&self.party, self.work);
+    }
+}
+
+impl InTurn {
+    /// Returns the communicator of the party's rank on this device.
+    pub(super) fn of(
+        party: &Arc<Party>,
+        device: &Device,
+        nccl: Arc<dyn Communicator>,
+    ) -> Arc<dyn Communicator> {
+        Arc::new(InTurn { party: party.clone(), device: device.clone(), nccl })
+    }
+}
+
+impl Communicator for InTurn {
+    fn run(
+        &self,
+        transfer: Transfer,
+        bytes: usize,
+        is_off: &dyn Fn() -> Option<String>,
+        until: Instant,
+    ) -> Result<(), Error> {
+        let _turn = self.party.exchange(&self.device.stream(), until)?;
+        self.nccl.run(transfer, bytes, is_off, until)
+    }
+
+    fn abort(&self, why: &str) {
+        self.nccl.abort(why);
     }
 }
