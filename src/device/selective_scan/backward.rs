@@ -230,9 +230,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         let sizes = [plan.chunks, shape.batch, shape.channels, shape.states, 2];
         let mut ends = self.device.allocate(sizes.into_iter().fold(1, usize::saturating_mul))?;
         let home = self.device.stream();
-        let launch = kernel
-            .launch(blocks as u32, 32 * plan.warps as u32)
-            .shared(shared_bytes as u32);
+        let launch =
+            kernel.launch(blocks as u32, 32 * plan.warps as u32).shared(shared_bytes as u32);
         let (elements, numbers): (Option<&Buffer<S>>, Option<&Buffer<f32>>) = (None, None);
         let launch = Self::pass_inputs(launch, inputs, d_out, checkpoints)
             .arg(numbers) // the gradient of the last states

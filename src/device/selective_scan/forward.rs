@@ -234,9 +234,9 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         self.forward_pass(inputs, Some(out), shape, options, None)
     }
 
-    /// Computes the states at the ends of all chunks, `[chunks, batch, channels, states]`, each from
-    /// the states before the sequence, and the sums of the step sizes of each chunk, `[chunks,
-    /// batch, channels]`, which are NaN if nothing comes through the chunk.
+    /// Computes the states at the ends of all chunks, `[chunks, batch, channels, states]`, from the
+    /// states before the sequence, and the sums of the step sizes of each chunk, `[chunks, batch,
+    /// channels]`, which are NaN if nothing comes through the chunk.
     pub(super) fn leaving(
         &self,
         inputs: &ScanInputs<S>,
@@ -343,7 +343,10 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 .arg(sizes.as_mut().filter(|_| only_ends));
             let launch = shape.pass_to(launch).arg((cut.chunk_tiles * TILE) as i64);
             launched = launched.and(&launch.arg(Self::flags(inputs)).run(stream)?);
-            if only_ends && ends > 1 && let (Some(carries), Some(sizes)) = (&mut carries, &sizes) {
+            if only_ends
+                && ends > 1
+                && let (Some(carries), Some(sizes)) = (&mut carries, &sizes)
+            {
                 launched =
                     launched.and(&self.compose(inputs.a, sizes, carries, shape, ends, stream)?);
             }

@@ -5,7 +5,7 @@
 //! backward the gradient that it passes back, and the product of its decays. All ranks gather
 //! these, and each composes those of the ranks on one side of it into what arrives at its stretch.
 //! So every rank but one walks its stretch twice, and no rank waits for another one's outputs. The
-//! tests are `tests/suite/group/scan.rs`.
+//! tests are `tests/suite/scan_gradients/ranks.rs`.
 
 use super::{ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;

@@ -88,7 +88,7 @@ fn stretches_hand_on_their_gradients() -> Result<(), Error> {
 
 impl Problem {
     /// Returns some of the steps, with the same initial states and last gradient.
-    fn stretch(&self, steps: Range<usize>) -> Problem {
+    pub fn stretch(&self, steps: Range<usize>) -> Problem {
         let rows = |rows: &[f64]| cut(rows, self.sizes.len, steps.clone());
         let coupling = |coupling: &Coupling| match coupling.varies {
             true => Coupling { values: rows(&coupling.values), varies: true },

@@ -8,6 +8,7 @@
 mod cut;
 pub mod oracle;
 pub mod problem;
+mod ranks;
 
 use half::{bf16, f16};
 use linrec::Error;

@@ -207,7 +207,8 @@ pub fn gradients(problem: &Problem) -> Gradients {
                 // The effect of a chunk on the gradients of later chunks is one exponential of a
                 // sum of sizes: of tiles of 8, then of all tiles. It adds the roundings of that sum
                 // to the exponentials of the steps.
-                let of_chunk = if len < CUT_FROM { 0.0 } else { (len / 8 + 8) as f64 * U };
+                let is_cut = len >= CUT_FROM || !problem.cuts.is_empty();
+                let of_chunk = if is_cut { (len / 8 + 8) as f64 * U } else { 0.0 };
                 for t in (0..len).rev() {
                     let write = Number::exact(problem.b.values[at(&problem.b, n, t)]);
                     let read = Number::exact(problem.c.values[at(&problem.c, n, t)]);

@@ -99,6 +99,9 @@ pub struct Problem {
     pub restarts: Option<Vec<u8>>,
     /// The largest number of chunks; `None` leaves it to the library.
     pub chunks: Option<usize>,
+    /// The steps at which the stretches of ranks begin, each of which is a chunk. A rank does not
+    /// cut its stretch.
+    pub cuts: Vec<usize>,
     pub d_out: Vec<f64>,
     pub d_last: Option<Vec<f64>>,
     /// The most roundings of a term of the sum over the states; `None` means those of the kernels.
@@ -200,7 +203,7 @@ impl Problem {
                 .collect();
             let mut chunk = Chunk::beginning(&h, &h, true);
             for t in 0..len {
-                if t > 0 && t % chunk_steps == 0 {
+                if t > 0 && (t % chunk_steps == 0 || self.cuts.contains(&t)) {
                     h = self.behind(channel, &chunk, &h);
                     chunk = Chunk::beginning(&h, &vec![Bounded::default(); states], false);
                 }
@@ -214,7 +217,7 @@ impl Problem {
                     chunk.restarted = true;
                 }
                 results.out[row * len + t] = self.step([batch, channel, t], &mut h);
-                if chunk_steps < len {
+                if chunk_steps < len || !self.cuts.is_empty() {
                     self.step([batch, channel, t], &mut chunk.own);
                     chunk.add(self.size(channel, row * len + t));
                 }
