@@ -10,7 +10,7 @@ use super::shape::{check, check_optional};
 use super::{Exponential, ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
 use crate::device::recurrence::scratch::Scratch;
-use crate::device::{Buffer, Function, Launch, Launched, Storage, Stream};
+use crate::device::{Buffer, Function, Launched, Storage, Stream};
 
 /// The arrays for the gradients of [`SelectiveScan::backward_into`]. Each has the shape of its
 /// array in [`ScanInputs`], and every element is written. A gradient that is `None` is not
@@ -169,8 +169,18 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             }
             let launch = kernel
                 .launch((plan.blocks * chunks) as u32, 32 * plan.warps as u32)
-                .shared(*shared_bytes as u32);
-            let launch = Self::pass_inputs(launch, inputs, d_out, checkpoints)
+                .shared(*shared_bytes as u32)
+                .arg(inputs.u)
+                .arg(inputs.delta)
+                .arg(inputs.z)
+                .arg(d_out)
+                .arg(inputs.b)
+                .arg(inputs.c)
+                .arg(inputs.a)
+                .arg(inputs.d)
+                .arg(inputs.delta_bias)
+                .arg(inputs.restarts)
+                .arg(checkpoints)
                 .arg(d_last)
                 .arg(&mut workspace.ends)
                 .arg(&mut *u)
@@ -204,69 +214,6 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             .arg((shape.batch * plan.chunks) as i32)
             .arg(flags);
         Ok(launched.and(&launch.run(stream)?))
-    }
-
-    /// Computes for each chunk the gradient that it passes back if none comes from behind it, and
-    /// the product of its decays: pairs `[chunks, batch, channels, states]`. There are states and
-    /// steps.
-    pub(super) fn passed_back(
-        &self,
-        inputs: &ScanInputs<S>,
-        d_out: &Buffer<S>,
-        checkpoints: &Buffer<f32>,
-        shape: ScanShape,
-        options: ScanBackwardOptions,
-    ) -> Result<Buffer<f32>, Error> {
-        let operation = "backward_into";
-        self.check_backward(operation, inputs, d_out, checkpoints, shape)?;
-        let ScanBackwardOptions { chunks, stream, .. } = options;
-        let (vary_b, vary_c) = (inputs.b.varies(), inputs.c.varies());
-        let plan = BackwardPlan::new(shape, vary_b && vary_c, self.exponential());
-        let plan = chunks.map_or(plan, |most| plan.cut(most));
-        let whole = inputs.have_whole_rows(d_out, shape);
-        let [(kernel, shared_bytes), _] = self.backward_kernels(inputs, plan, shape, whole)?;
-        let blocks = plan.blocks.saturating_mul(plan.chunks);
-        self.check_launch(operation, shape, blocks, shared_bytes)?;
-        let sizes = [plan.chunks, shape.batch, shape.channels, shape.states, 2];
-        let mut ends = self.device.allocate(sizes.into_iter().fold(1, usize::saturating_mul))?;
-        let home = self.device.stream();
-        let launch =
-            kernel.launch(blocks as u32, 32 * plan.warps as u32).shared(shared_bytes as u32);
-        let (elements, numbers): (Option<&Buffer<S>>, Option<&Buffer<f32>>) = (None, None);
-        let launch = Self::pass_inputs(launch, inputs, d_out, checkpoints)
-            .arg(numbers) // the gradient of the last states
-            .arg(&mut ends)
-            .arg(elements) // u
-            .arg(elements) // delta
-            .arg(elements) // z
-            .arg(numbers) // the states before the sequence
-            .arg(numbers) // sums over rows
-            .arg(numbers); // and over everything else
-        let flags = Self::flags(inputs) | flags::ENDS | if whole { flags::WHOLE } else { 0 };
-        let launch = shape.pass_to(launch).arg(plan.quads as i32).arg(plan.chunk_tiles as i32);
-        launch.arg(flags).run(stream.unwrap_or(&home))?;
-        Ok(ends)
-    }
-
-    /// Passes the arrays that a kernel reads.
-    fn pass_inputs<'a>(
-        launch: Launch<'a>,
-        inputs: &ScanInputs<'a, S>,
-        d_out: &'a Buffer<S>,
-        checkpoints: &'a Buffer<f32>,
-    ) -> Launch<'a> {
-        launch
-            .arg(inputs.u)
-            .arg(inputs.delta)
-            .arg(inputs.z)
-            .arg(d_out)
-            .arg(inputs.b)
-            .arg(inputs.c)
-            .arg(inputs.a)
-            .arg(inputs.d)
-            .arg(inputs.delta_bias)
-            .arg(inputs.restarts)
-            .arg(checkpoints)
     }
 
     /// Checks the inputs, and the arrays that only a backward pass reads.

@@ -1,13 +1,14 @@
 //! The selective scan over the ranks of a group, each with its stretch of time of all sequences.
 //!
-//! Stretches are treated as chunks of one device are. In forward direction a rank computes the
-//! states that leave its stretch, as if those before it were zero, and the sums of its step sizes;
-//! backward the gradient that it passes back, and the product of its decays. All ranks gather
-//! these, and each composes those of the ranks on one side of it into what arrives at its stretch.
-//! So every rank but one walks its stretch twice, and no rank waits for another one's outputs. The
+//! In forward direction a rank computes the states that leave its stretch, as if those before it
+//! were zero, and the sums of its step sizes, as a device does for a chunk. Backward it computes
+//! the gradient that it passes back, and the product of its decays. All ranks gather these, and
+//! each composes those of the ranks on one side of it into what arrives at its stretch. So ranks
+//! walk their stretches twice, and no rank waits for another one's outputs. For what it passes back
+//! a rank computes all gradients: the kernels for the ends of chunks leave out the first chunk. The
 //! tests are `tests/suite/scan_gradients/ranks.rs`.
 
-use super::{ScanInputs, ScanShape, SelectiveScan};
+use super::{ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
 use crate::device::{
     Buffer, Rank, ScanBackwardOptions, ScanForwardOptions, ScanGradients, Storage, Stream,
@@ -114,35 +115,70 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
         let ScanOver { scan, rank } = self;
         let (device, number, size) = (scan.device(), rank.number(), rank.size());
         let states = shape.batch.saturating_mul(shape.channels).saturating_mul(shape.states);
-        let mut both = None;
-        if size > 1 && states > 0 {
-            let mut d_last = match options.d_last {
-                Some(d_last) => d_last.download()?,
-                None => vec![0.0; states],
-            };
-            // The first rank passes nothing back to another one.
-            let mut pairs = vec![[0.0; 2]; states];
-            if number > 0 {
-                let mut ends = Vec::new();
-                if shape.seq_len > 0 {
-                    let all = scan.passed_back(inputs, d_out, checkpoints, shape, options)?;
-                    self.finish(options.stream)?;
-                    ends = all.download()?;
-                }
-                pairs = through_chunks(&ends, &d_last);
-            }
-            let mut all = device.allocate(size * 2 * states)?;
-            rank.all_gather(&device.upload(pairs.as_flattened())?, &mut all)?;
-            let mut arriving = vec![0.0; states];
-            for pairs in all.download()?.chunks(2 * states).skip(number + 1).rev() {
-                pass_back(&mut arriving, pairs);
-            }
-            d_last.iter_mut().zip(&arriving).for_each(|(own, arriving)| *own += arriving);
-            both = Some(device.upload(&d_last)?);
+        if size == 1 || states == 0 {
+            let launched =
+                scan.backward_into(inputs, d_out, checkpoints, gradients, shape, options);
+            return launched.map(drop);
         }
-        let d_last = both.as_ref().or(options.d_last);
-        let options = ScanBackwardOptions { d_last, ..options };
-        scan.backward_into(inputs, d_out, checkpoints, gradients, shape, options).map(drop)
+        let mut gradients = gradients;
+        let mut d_initial = match &gradients.initial {
+            Some(d_initial) => d_initial.slice(..)?,
+            None => device.allocate(states)?,
+        };
+        let d_first = d_initial.slice(..)?;
+        let mut pass = |d_last: Option<&Buffer<f32>>| -> Result<(), Error> {
+            let gradients = gradients.again(&mut d_initial);
+            let options = ScanBackwardOptions { d_last, ..options };
+            scan.backward_into(inputs, d_out, checkpoints, gradients, shape, options).map(drop)
+        };
+        // What leaves for the rank before, and the decays for what arrives. Nothing leaves the
+        // first rank, and nothing arrives at the last one.
+        let mut pair = vec![0.0; 2 * states];
+        if number > 0 {
+            pass(options.d_last)?;
+            self.finish(options.stream)?;
+            pair[..states].copy_from_slice(&d_first.download()?);
+        }
+        if number > 0 && number + 1 < size {
+            pair[states..].copy_from_slice(&self.decays(inputs, shape, options.stream)?);
+        }
+        let mut all = device.allocate(size * 2 * states)?;
+        rank.all_gather(&device.upload(&pair)?, &mut all)?;
+        if number + 1 == size {
+            return Ok(());
+        }
+        let mut arriving = vec![0.0_f32; states];
+        for pair in all.download()?.chunks(2 * states).skip(number + 1).rev() {
+            let (leaving, decays) = pair.split_at(states);
+            for ((arriving, leaving), decay) in arriving.iter_mut().zip(leaving).zip(decays) {
+                *arriving = decay.mul_add(*arriving, *leaving);
+            }
+        }
+        if let Some(d_last) = options.d_last {
+            let own = d_last.download()?;
+            arriving.iter_mut().zip(own).for_each(|(arriving, own)| *arriving += own);
+        }
+        pass(Some(&device.upload(&arriving)?))
+    }
+
+    /// Returns for each state the product of its decays over the rank's stretch.
+    fn decays(
+        &self,
+        inputs: &ScanInputs<S>,
+        shape: ScanShape,
+        stream: Option<&Stream>,
+    ) -> Result<Vec<f32>, Error> {
+        let (scan, device) = (self.scan, self.scan.device());
+        let [_, sizes] = scan.leaving(inputs, shape, None, stream)?;
+        self.finish(stream)?;
+        let rows = shape.batch * shape.channels;
+        let sum = sum_of_parts(&sizes.download()?, rows);
+        // What a state of one becomes in a stretch without inputs.
+        let sums = device.upload(&[vec![0.0; rows], sum].concat())?;
+        let states = rows * shape.states;
+        let mut both = device.upload(&[vec![1.0; states], vec![0.0; states]].concat())?;
+        scan.compose(inputs.a, &sums, &mut both, shape, 2, &device.stream())?;
+        both.slice(states..)?.download()
     }
 
     /// Waits for a stream, before what it computes is read on the device's own stream.
@@ -161,20 +197,25 @@ fn sum_of_parts(sizes: &[f32], rows: usize) -> Vec<f32> {
     sums
 }
 
-/// Returns for each state the gradient that comes out of all chunks for `d_last` behind the last
-/// one, and the product of the chunks' decays, from the pairs of [`SelectiveScan::passed_back`].
-fn through_chunks(ends: &[f32], d_last: &[f32]) -> Vec<[f32; 2]> {
-    let (mut gradients, mut decays) = (d_last.to_vec(), vec![1.0; d_last.len()]);
-    for pairs in ends.chunks(2 * d_last.len()).rev() {
-        pass_back(&mut gradients, pairs);
-        decays.iter_mut().zip(pairs.chunks(2)).for_each(|(decay, pair)| *decay *= pair[1]);
-    }
-    gradients.into_iter().zip(decays).map(|(gradient, decay)| [gradient, decay]).collect()
-}
-
-/// Takes gradients of states through a chunk, from its end to its beginning.
-fn pass_back(gradients: &mut [f32], pairs: &[f32]) {
-    for (gradient, pair) in gradients.iter_mut().zip(pairs.chunks(2)) {
-        *gradient = pair[1].mul_add(*gradient, pair[0]);
+impl<S> ScanGradients<'_, S> {
+    /// Borrows the arrays for one of several calls, with this array for the initial states.
+    fn again<'a>(&'a mut self, initial: &'a mut Buffer<f32>) -> ScanGradients<'a, S> {
+        fn coupling<'a, S>(of: &'a mut ScanCouplingGradient<'_, S>) -> ScanCouplingGradient<'a, S> {
+            match of {
+                ScanCouplingGradient::Varying(buffer) => ScanCouplingGradient::Varying(buffer),
+                ScanCouplingGradient::Constant(buffer) => ScanCouplingGradient::Constant(buffer),
+            }
+        }
+        ScanGradients {
+            u: self.u,
+            delta: self.delta,
+            a: self.a,
+            b: coupling(&mut self.b),
+            c: coupling(&mut self.c),
+            d: self.d.as_deref_mut(),
+            z: self.z.as_deref_mut(),
+            delta_bias: self.delta_bias.as_deref_mut(),
+            initial: Some(initial),
+        }
     }
 }
