@@ -206,8 +206,8 @@ pub fn gradients(problem: &Problem) -> Gradients {
                     Number::exact(problem.d_last.as_ref().map_or(0.0, |d_last| d_last[first + n]));
                 // The effect of a chunk on the gradients of later chunks is one exponential of a
                 // sum of sizes: of tiles of 8, then of all tiles. It adds the roundings of that sum
-                // to the exponentials of the steps. Of a rank's stretch it is a sum as in the forward
-                // pass: of tiles of 32, of all tiles and chunks, and of two halves.
+                // to the exponentials of the steps. For a rank's stretch it is a sum as in the
+                // forward pass: of tiles of 32, of all tiles and chunks, and of two halves.
                 let of_chunk = match problem.cuts.len() {
                     0 if len < CUT_FROM => 0.0,
                     0 => (len / 8 + 8) as f64 * U,

@@ -13,7 +13,7 @@ use super::reference::{Problem, Sizes};
 use super::{ALL, sizes};
 use crate::selective_scan::given;
 
-/// What one rank, or all of them, computed.
+/// The results of one rank, or of all of them.
 struct Results {
     out: Vec<f32>,
     last: Vec<f32>,
