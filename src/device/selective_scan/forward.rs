@@ -230,8 +230,24 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         shape: ScanShape,
         options: ScanForwardOptions,
     ) -> Result<Launched, Error> {
-        check("forward_into", "out", out, shape.rows())?;
+        self.check_forward(inputs, out, shape, &options)?;
         self.forward_pass(inputs, Some(out), shape, options, None)
+    }
+
+    /// Checks that all arrays have this shape.
+    pub(super) fn check_forward(
+        &self,
+        inputs: &ScanInputs<S>,
+        out: &Buffer<S>,
+        shape: ScanShape,
+        options: &ScanForwardOptions,
+    ) -> Result<(), Error> {
+        let operation = "forward_into";
+        inputs.check(operation, shape)?;
+        check(operation, "out", out, shape.rows())?;
+        check_optional(operation, "last", options.last.as_deref(), shape.states())?;
+        let checkpoints = options.checkpoints.as_deref();
+        check_optional(operation, "checkpoints", checkpoints, shape.checkpoints())
     }
 
     /// Computes the states at the ends of all chunks, `[chunks, batch, channels, states]`, from the
@@ -262,19 +278,18 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         options: ScanForwardOptions,
         leaving: Option<[&mut Buffer<f32>; 2]>,
     ) -> Result<Launched, Error> {
-        let operation = "forward_into";
-        inputs.check(operation, shape)?;
         let ScanForwardOptions { mut last, mut checkpoints, chunks, stream } = options;
-        check_optional(operation, "last", last.as_deref(), shape.states())?;
-        check_optional(operation, "checkpoints", checkpoints.as_deref(), shape.checkpoints())?;
         let cut = ScanCut::of(shape, chunks);
         let multiprocessors = self.device.attributes().multiprocessors as usize;
         let plan = ForwardPlan::new(shape, cut, self.exponential(), multiprocessors);
         let varying = inputs.b.varies() && inputs.c.varies();
         let shared_bytes = plan.shared_bytes(S::ELEMENT.bytes(), varying);
-        self.check_launch(operation, shape, plan.blocks, shared_bytes)?;
+        self.check_launch("forward_into", shape, plan.blocks, shared_bytes)?;
+        // The plain kernel for the ends of chunks takes whole tiles only.
+        let is_plain = leaving.is_none() || shape.seq_len.is_multiple_of(TILE);
         let plain = Plain::new(shape, cut, multiprocessors).filter(|_| {
-            varying
+            is_plain
+                && varying
                 && inputs.restarts.is_none()
                 && self.exponential() == Exponential::Fast
                 && checkpoints.as_deref().is_none_or(|states| states.is_aligned_to(16))

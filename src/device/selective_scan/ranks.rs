@@ -6,7 +6,7 @@
 //! each composes those of the ranks on one side of it into what arrives at its stretch. So ranks
 //! walk their stretches twice, and no rank waits for another one's outputs. For what it passes back
 //! a rank computes all gradients: the kernels for the ends of chunks leave out the first chunk. The
-//! tests are `tests/suite/scan_gradients/ranks.rs`.
+//! tests are in `tests/suite/scan_gradients/cut.rs`.
 
 use super::{ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
@@ -63,8 +63,10 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
                 what: format!("{what} in forward_into"),
             });
         }
-        let rows = shape.batch.saturating_mul(shape.channels);
-        let states = rows.saturating_mul(shape.states);
+        scan.check_forward(inputs, out, shape, &options)?;
+        self.agree("forward pass", inputs, shape)?;
+        let rows = shape.batch * shape.channels;
+        let states = rows * shape.states;
         if size == 1 || states == 0 {
             return scan.forward_into(inputs, out, shape, options).map(drop);
         }
@@ -77,8 +79,8 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
             sum.upload(&sum_of_parts(&sizes.download()?, rows))?;
         }
         let (mut all, mut sums) = (device.allocate(size * states)?, device.allocate(size * rows)?);
-        rank.all_gather(&state, &mut all)?;
-        rank.all_gather(&sum, &mut sums)?;
+        rank.gather(&state, &mut all)?;
+        rank.gather(&sum, &mut sums)?;
         if number == 0 {
             return scan.forward_into(inputs, out, shape, options).map(drop);
         }
@@ -114,7 +116,9 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
     ) -> Result<(), Error> {
         let ScanOver { scan, rank } = self;
         let (device, number, size) = (scan.device(), rank.number(), rank.size());
-        let states = shape.batch.saturating_mul(shape.channels).saturating_mul(shape.states);
+        scan.check_backward(inputs, d_out, checkpoints, &gradients, shape, options)?;
+        self.agree("backward pass", inputs, shape)?;
+        let states = shape.batch * shape.channels * shape.states;
         if size == 1 || states == 0 {
             let launched =
                 scan.backward_into(inputs, d_out, checkpoints, gradients, shape, options);
@@ -143,7 +147,7 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
             pair[states..].copy_from_slice(&self.decays(inputs, shape, options.stream)?);
         }
         let mut all = device.allocate(size * 2 * states)?;
-        rank.all_gather(&device.upload(&pair)?, &mut all)?;
+        rank.gather(&device.upload(&pair)?, &mut all)?;
         if number + 1 == size {
             return Ok(());
         }
@@ -151,7 +155,9 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
         for pair in all.download()?.chunks(2 * states).skip(number + 1).rev() {
             let (leaving, decays) = pair.split_at(states);
             for ((arriving, leaving), decay) in arriving.iter_mut().zip(leaving).zip(decays) {
-                *arriving = decay.mul_add(*arriving, *leaving);
+                // Nothing comes through a beginning of a sequence, no infinite number either.
+                *arriving =
+                    if decay.is_nan() { *leaving } else { decay.mul_add(*arriving, *leaving) };
             }
         }
         if let Some(d_last) = options.d_last {
@@ -161,7 +167,32 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
         pass(Some(&device.upload(&arriving)?))
     }
 
-    /// Returns for each state the product of its decays over the rank's stretch.
+    /// Returns an error on all ranks unless all make the same call, apart from their steps.
+    fn agree(&self, pass: &str, inputs: &ScanInputs<S>, shape: ScanShape) -> Result<(), Error> {
+        if self.rank.size() == 1 {
+            return Ok(());
+        }
+        let ScanShape { batch, channels, states, groups, .. } = shape;
+        let exponential = self.scan.exponential();
+        let mut what = format!(
+            "{pass} of a selective scan of {} [{batch}, {channels}, steps] by {exponential:?}, \
+             {states} states, {groups} groups",
+            S::ELEMENT
+        );
+        let more = [
+            (inputs.b.varies(), ", B in time"),
+            (inputs.c.varies(), ", C in time"),
+            (inputs.d.is_some(), ", with D"),
+            (inputs.z.is_some(), ", with z"),
+            (inputs.delta_bias.is_some(), ", with delta_bias"),
+            (inputs.softplus, ", with softplus"),
+        ];
+        more.iter().filter(|(is, _)| *is).for_each(|(_, text)| what += text);
+        self.rank.agree(&what)
+    }
+
+    /// Returns for each state the product of its decays over the rank's stretch: NaN if a sequence
+    /// begins there, since nothing comes through.
     fn decays(
         &self,
         inputs: &ScanInputs<S>,
@@ -174,9 +205,11 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
         let rows = shape.batch * shape.channels;
         let sum = sum_of_parts(&sizes.download()?, rows);
         // What a state of one becomes in a stretch without inputs.
-        let sums = device.upload(&[vec![0.0; rows], sum].concat())?;
+        let end = |row: &f32| vec![if row.is_nan() { *row } else { 0.0 }; shape.states];
+        let ends: Vec<f32> = sum.iter().flat_map(end).collect();
+        let mut both = device.upload(&[vec![1.0; ends.len()], ends].concat())?;
         let states = rows * shape.states;
-        let mut both = device.upload(&[vec![1.0; states], vec![0.0; states]].concat())?;
+        let sums = device.upload(&[vec![0.0; rows], sum].concat())?;
         scan.compose(inputs.a, &sums, &mut both, shape, 2, &device.stream())?;
         both.slice(states..)?.download()
     }

@@ -8,7 +8,6 @@
 mod cut;
 pub mod oracle;
 pub mod problem;
-mod ranks;
 
 use half::{bf16, f16};
 use linrec::Error;
