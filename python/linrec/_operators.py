@@ -272,18 +272,21 @@ def _scan_with_final_gradient(ctx, d_outputs, d_final):
     """The gradient of a final state is added to that of the last output, in the accumulator's type."""
     if d_final is None:
         return (None,) * 6 if d_outputs is None else _scan_gradient(ctx, d_outputs)
-    return *gradients_with_final(d_outputs, d_final, *ctx.saved_tensors, *ctx.options), None, None, None
+    gradients = gradients_with_final(d_outputs, d_final, *ctx.saved_tensors, *ctx.options)
+    return *gradients, None, None, None
 
 
 def gradients_with_final(d_outputs, d_final, coeffs, outputs, initial, *options):
-    """Returns the gradients of ``scan_with_final`` as ``_gradients`` does, in the type of the elements."""
+    """Returns the gradients of ``scan_with_final``, as ``_gradients`` does, in the elements' type."""
     dtype, wide = coeffs.dtype, d_final.dtype
     if coeffs.shape[-1] == 0:
-        return torch.zeros_like(coeffs), torch.zeros_like(coeffs), None if initial is None else d_final
+        d_initial = None if initial is None else d_final
+        return torch.zeros_like(coeffs), torch.zeros_like(coeffs), d_initial
     d_outputs = with_d_final(d_outputs, d_final, coeffs, options[0])
     coeffs, outputs = of_type(wide, coeffs), None if outputs is None else of_type(wide, outputs)
     d_inputs, d_coeffs, d_initial = _gradients(d_outputs, coeffs, outputs, initial, *options)
-    return of_type(dtype, d_inputs), None if d_coeffs is None else of_type(dtype, d_coeffs), d_initial
+    d_coeffs = None if d_coeffs is None else of_type(dtype, d_coeffs)
+    return of_type(dtype, d_inputs), d_coeffs, d_initial
 
 
 def with_d_final(d_outputs: Tensor | None, d_final: Tensor, rows: Tensor, reverse: bool) -> Tensor:
@@ -292,7 +295,9 @@ def with_d_final(d_outputs: Tensor | None, d_final: Tensor, rows: Tensor, revers
     ``rows``, which have steps, give the shape.
     """
     wide = d_final.dtype
-    d_outputs = torch.zeros_like(rows, dtype=wide) if d_outputs is None else of_type(wide, d_outputs)
+    if d_outputs is None:
+        d_outputs = torch.zeros_like(rows, dtype=wide)
+    d_outputs = of_type(wide, d_outputs)
     if reverse:
         first, others = d_outputs[..., :1] + d_final.unsqueeze(-1), d_outputs[..., 1:]
         return torch.cat([first, others], dim=-1)

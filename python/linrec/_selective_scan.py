@@ -189,7 +189,8 @@ def as_fused(u, delta, A, B, C, D, z, delta_bias, initial) -> tuple[Tensor | Non
     in_time = lambda tensor: None if tensor is None else tensor.to(dtype)
     others = lambda tensor: None if tensor is None else tensor.to(wide)
     B, C = (tensor.to(dtype if tensor.ndim > 2 else wide) for tensor in (B, C))
-    return u, in_time(delta), others(A), B, C, others(D), in_time(z), others(delta_bias), others(initial)
+    delta, z = in_time(delta), in_time(z)
+    return u, delta, others(A), B, C, others(D), z, others(delta_bias), others(initial)
 
 
 def check_initial(initial: Tensor, shape: tuple[int, ...], u: Tensor, A: Tensor) -> None:
@@ -388,7 +389,8 @@ def composed(
     dtype = ACCUMULATORS[u.dtype]
     channels = u.shape[1]
     wide = dtype.to_complex() if A.is_complex() else dtype
-    x, steps, A = u.to(dtype), sizes_of_steps(delta.to(dtype), delta_bias, delta_softplus), A.to(wide)
+    x, A = u.to(dtype), A.to(wide)
+    steps = sizes_of_steps(delta.to(dtype), delta_bias, delta_softplus)
 
     def coupled(coupling: Tensor) -> Tensor:
         """Returns the channels' ``B`` or ``C``, ``[batch or 1, channels, states, length or 1]``."""

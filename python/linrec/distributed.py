@@ -1,12 +1,12 @@
 """The recurrence and the selective scan over the ranks of a ``torch.distributed`` group.
 
-Each rank has its stretch of every sequence, in the order of the ranks (context parallel). Rank ``r``
+Each rank has its stretch of every sequence, in the order of the ranks (context parallel). A rank
 needs one thing of the others, the state before its stretch. A stretch maps the state before it to
-``product * state + own``, where ``own`` is the final state of a scan from zero. So each rank gathers
-the pairs ``(product, own)``, composes those of the ranks before it, and scans its stretch from the
-state that results. Gradients with respect to states go through the ranks the other way in the same
-manner. A first rank starts at once, and a last one has no pair to compute; the others take two
-passes over their stretches. ``python/tests/test_distributed.py`` has the tests.
+``product * state + own``, where ``own`` is the final state of a scan from zero. So each rank
+gathers the pairs ``(product, own)``, composes those of the ranks before it, and scans its stretch
+from the state that results. Gradients with respect to states go through the ranks the other way
+in the same manner. The first rank starts at once, and the last one has no pair to compute; the
+others take two passes over their stretches. ``python/tests/test_distributed.py`` has the tests.
 
 The pairs are the only numbers that ranks exchange, by the group's own collectives: ``_Line.gather``
 and ``_Line.in_turn`` are the two places for a faster way inside a host.
@@ -30,6 +30,7 @@ from ._tensors import ACCUMULATORS, describe
 __all__ = ["linrec", "selective_scan"]
 
 
+@torch.compiler.disable
 def linrec(
     inputs: Tensor,
     coeffs: Tensor | complex,
@@ -45,8 +46,8 @@ def linrec(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """:func:`linrec.linrec` of sequences that are cut along ``dim`` over the ranks of a group.
 
-    Each rank passes its stretch and gets the outputs of its stretch. All ranks of the group make the
-    call; their stretches may have different lengths, also none.
+    Each rank passes its stretch and gets the outputs of its stretch. All ranks of the group make
+    the call. Their stretches may have different lengths, also none.
 
     Args:
         inputs, coeffs, dim, reverse, log_coeffs: as for :func:`linrec.linrec`.
@@ -59,20 +60,25 @@ def linrec(
             backends takes, or are exchanged through the CPU.
         check: compare the arguments of all ranks before the call, so that a mistake on one rank is
             an exception on all of them. It waits for all ranks, and without a backend for the CPU
-            also for the GPU. ``False`` leaves it out: then a mistake on one rank lets the others
-            wait until the group's timeout, and gradients are recorded on all ranks or on none.
+            also for the GPU. ``False``, which all ranks pass or none, leaves it out: then a mistake
+            on one rank is an error of the group's backend or a wait until the group's timeout, and
+            gradients have to be recorded on all ranks or on none.
 
     Returns:
         The outputs of the rank's stretch, as :func:`linrec.linrec` returns them.
 
-    Outputs and gradients keep the error bound of one call for the whole sequences; their bits depend
-    on the stretches. With ``in_order`` they have the bits of one call.
+    Outputs and gradients keep the error bound of one call for the whole sequences. Their bits
+    depend on the stretches, but with ``in_order`` they are those of one call.
 
     Gradients are those of the sum of all ranks' losses, and of any order. A backward pass exchanges
-    gradients of states, so all ranks take it, in the same order. A rank whose outputs are in no loss
-    adds ``0 * y.sum()``. If a tensor requires gradients on one rank, the outputs require them on all.
+    gradients of states, so all ranks take it, in the same order. A rank whose outputs are in no
+    loss adds ``0 * y.sum()``. If a tensor requires gradients on one rank, the outputs require them
+    on all ranks.
+
+    Under ``torch.compile`` the call is not part of a graph, and ``fullgraph=True`` refuses it. If a
+    rank ends, the others get an error of the group's backend, at the latest after its timeout.
     """
-    line = _Line(group, reverse)
+    line = _Line(group, reverse, inputs)
     options = (bool(reverse), bool(log_coeffs), bool(in_order))
     with _agreed("distributed.linrec", line, check) as agreement:
         _refuse_transforms("distributed.linrec")
@@ -87,6 +93,7 @@ def linrec(
     return (outputs, final) if return_final else outputs
 
 
+@torch.compiler.disable
 def selective_scan(
     u: Tensor,
     delta: Tensor,
@@ -103,17 +110,17 @@ def selective_scan(
     group: dist.ProcessGroup | None = None,
     check: bool = True,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """:func:`linrec.selective_scan` of sequences that are cut along their length over a group's ranks.
+    """:func:`linrec.selective_scan` of sequences that are cut in time over the ranks of a group.
 
     Each rank passes its stretch of ``u``, ``delta``, ``z`` and of ``B`` and ``C`` if they vary, and
-    gets the outputs of its stretch. ``A``, ``D``, ``delta_bias`` and constant couplings are the same
-    on all ranks, and each rank gets its stretch's part of their gradients: the sum over the group is
-    the gradient, as for other parameters (``torch.distributed.all_reduce``).
+    gets the outputs of its stretch. ``A``, ``D``, ``delta_bias`` and constant couplings are the
+    same on all ranks, and each rank gets its stretch's part of their gradients: the sum over the
+    group is the gradient, as for other parameters (``torch.distributed.all_reduce``).
 
     Args:
         u, delta, A, B, C, D, z, delta_bias, delta_softplus: as for :func:`linrec.selective_scan`.
-        return_last_state: also return the states after the rank's stretch; on the last rank they are
-            the last states of the whole sequences.
+        return_last_state: also return the states after the rank's stretch. On the last rank they
+            are the last states of the whole sequences.
         initial_state: the states before the first step of all, on the first rank; the other ranks
             pass ``None``.
         group, check: as for :func:`linrec`.
@@ -124,7 +131,7 @@ def selective_scan(
     Whatever :func:`linrec` says about gradients holds here as well.
     """
     operation, softplus = "distributed.selective_scan", bool(delta_softplus)
-    line = _Line(group, False)
+    line = _Line(group, False, u)
     tensors = (u, delta, A, B, C, D, z, delta_bias)
     with _agreed(operation, line, check) as agreement:
         _refuse_transforms(operation)
@@ -140,7 +147,9 @@ def selective_scan(
         u = u.detach().requires_grad_()
     tensors = (u, *tensors[1:], initial_state)
     if selective.is_fused(u, A):
-        out, last = _SelectiveScan.apply(line, softplus, agreement.is_recorded, *selective.as_fused(*tensors))
+        out, last = _SelectiveScan.apply(
+            line, softplus, agreement.is_recorded, *selective.as_fused(*tensors)
+        )
     else:
         out, last = _composed(line, agreement.is_recorded, softplus, *tensors)
     return (out, last) if return_last_state else out
@@ -150,10 +159,13 @@ def selective_scan(
 
 
 class _Line:
-    """The ranks of a group in the order in which a state passes them."""
+    """The ranks of a group in the order in which a state passes them.
 
-    def __init__(self, group: dist.ProcessGroup | None, reverse: bool) -> None:
-        self.group = dist.group.WORLD if group is None else group
+    ``near`` is an argument of the call: reports are exchanged on its GPU if the group needs one.
+    """
+
+    def __init__(self, group: dist.ProcessGroup | None, reverse: bool, near: object) -> None:
+        self.group, self.near = dist.group.WORLD if group is None else group, near
         self.size = dist.get_world_size(self.group)
         self.rank = dist.get_rank(self.group)
         if self.rank < 0:
@@ -162,7 +174,7 @@ class _Line:
         self.place = self.size - 1 - self.rank if reverse else self.rank
 
     def reversed(self) -> _Line:
-        return _Line(self.group, not self.is_reversed)
+        return _Line(self.group, not self.is_reversed, self.near)
 
     @property
     def is_first(self) -> bool:
@@ -177,7 +189,10 @@ class _Line:
         types = [device.type for device in self.group._device_types]
         if tensor is not None and tensor.device.type in types:
             return tensor.device
-        return torch.device("cpu") if "cpu" in types else torch.device("cuda", torch.cuda.current_device())
+        if "cpu" in types:
+            return torch.device("cpu")
+        is_near = isinstance(self.near, Tensor) and self.near.is_cuda
+        return self.near.device if is_near else torch.device("cuda", torch.cuda.current_device())
 
     def gather(self, tensor: Tensor) -> list[Tensor]:
         """Returns the tensors of all ranks, which have one shape, in the order of the line."""
@@ -190,22 +205,25 @@ class _Line:
         return received[::-1] if self.is_reversed else received
 
     def gather_text(self, text: bytes) -> list[bytes]:
-        """Returns the texts of all ranks, each of at most ``_TEXT`` bytes, in the order of the ranks."""
-        sent = torch.frombuffer(bytearray(text.ljust(_TEXT)), dtype=torch.uint8).to(self._place_of(None))
+        """Returns the texts, of at most ``_TEXT`` bytes, of all ranks in their order."""
+        sent = torch.frombuffer(bytearray(text.ljust(_TEXT)), dtype=torch.uint8).to(
+            self._place_of(None)
+        )
         received = [torch.empty_like(sent) for _ in range(self.size)]
         dist.all_gather(received, sent, group=self.group)
         return [bytes(one) for one in torch.stack(received).tolist()]
 
     def arriving(self, product: Tensor, state: Tensor) -> Tensor:
-        """Returns the state that arrives at this rank, which is not the first, from all ranks' pairs."""
+        """Returns the state that arrives at this rank, which is not the first."""
         pairs = self.gather(torch.stack([product, state]))
         _, arriving = pairs[0]
         for product, state in pairs[1 : self.place]:
-            arriving = torch.addcmul(state, product, arriving)
+            # From zero comes zero, whether or not the product overflows.
+            arriving = torch.where(arriving == 0, state, torch.addcmul(state, product, arriving))
         return arriving
 
     def in_turn(self, state: Tensor, run: Callable[[Tensor | None], tuple]) -> tuple:
-        """Runs the ranks one after the other, and returns the results of ``run`` of the arriving state."""
+        """Runs one rank after the other. Returns what ``run`` returns for the arriving state."""
         results = run(None) if self.is_first else ()
         for place in range(self.size - 1):
             sent = results[-1] if place == self.place else torch.empty_like(state)
@@ -237,7 +255,7 @@ def _carried(
     run: Callable[[Tensor | None], tuple],
     alone: Callable[[], tuple[Tensor, Tensor]],
 ) -> tuple:
-    """Returns what ``run`` returns for the state that arrives at this rank, ``None`` at the first one.
+    """Returns what ``run`` returns for the arriving state, which is ``None`` at the first rank.
 
     Args:
         state: a tensor of the shape and type of the states.
@@ -260,7 +278,7 @@ def _carried(
 
 
 class _agreed:
-    """A context in which a rank checks its arguments. At its end all ranks compare their ``values``.
+    """A context in which a rank checks its arguments. At its end the ranks compare ``values``.
 
     An exception on one rank, or values that differ, raise the same exception on all ranks.
     """
@@ -281,24 +299,33 @@ class _agreed:
         self.is_recorded = torch.is_grad_enabled() and _require_grad(*self.tensors)
         if not self.is_wanted or self.line.size == 1:
             return False
-        values = {"the call": self.operation, **self.values, "is_grad_enabled()": torch.is_grad_enabled()}
+        values = {
+            "the call": self.operation,
+            **self.values,
+            "is_grad_enabled()": torch.is_grad_enabled(),
+        }
         report = {"values": values, "recorded": self.is_recorded}
         if error is not None:
             report = {"error": type(error).__name__, "text": str(error)[: _TEXT // 8]}
         text = json.dumps(report).encode()
         if len(text) > _TEXT:
-            text = json.dumps({"error": "ValueError", "text": "the arguments have too many axes"}).encode()
+            text = json.dumps(
+                {"error": "ValueError", "text": "the arguments have too many axes"}
+            ).encode()
         reports = [json.loads(text) for text in self.line.gather_text(text)]
         for rank, report in enumerate(reports):
             if "error" in report:
-                raise _ERRORS.get(report["error"], RuntimeError)(f"rank {rank}: {report['text']}") from error
+                raise _ERRORS.get(report["error"], RuntimeError)(
+                    f"rank {rank}: {report['text']}"
+                ) from error
         first = reports[0]["values"]
         for rank, report in enumerate(reports):
             for name, value in report["values"].items():
                 if value != first.get(name):
                     raise ValueError(
-                        f"{self.operation}: {name} is {first.get(name)} on rank 0 and {value} on rank {rank}; apart from "
-                        "the steps of its stretch, a rank has what the others have"
+                        f"{self.operation}: {name} is {first.get(name)} on rank 0 and {value} on "
+                        f"rank {rank}; apart from the steps of its stretch, a rank has what the "
+                        "others have"
                     )
         self.is_recorded = any(report["recorded"] for report in reports)
         return False
@@ -313,13 +340,14 @@ def _kind_of(tensor: Tensor | None, has_steps: bool = True) -> str | None:
     if tensor is None:
         return None
     shape = [*tensor.shape[:-1], "steps"] if has_steps else tensor.shape
-    return f"{str(tensor.dtype).removeprefix('torch.')}[{', '.join(map(str, shape))}] on {tensor.device.type}"
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return f"{dtype}[{', '.join(map(str, shape))}] on {tensor.device.type}"
 
 
 def _refuse_transforms(operation: str) -> None:
-    if torch.compiler.is_compiling() or is_transformed():
+    if is_transformed():
         raise NotImplementedError(
-            f"{operation}: it exchanges states with other ranks, and runs in eager mode only: not under torch.compile, "
+            f"{operation}: it exchanges states with other ranks, and so cannot run under "
             "torch.func or forward-mode derivatives"
         )
 
@@ -327,7 +355,10 @@ def _refuse_transforms(operation: str) -> None:
 def _check_initial(operation: str, name: str, initial: Tensor | None, line: _Line) -> None:
     if initial is not None and not line.is_first:
         first = line.size - 1 if line.is_reversed else 0
-        raise ValueError(f"{operation}: {name} is {describe(initial)}; only rank {first}, where the walk begins, has one")
+        raise ValueError(
+            f"{operation}: {name} is {describe(initial)}; only rank {first}, where the walk "
+            "begins, has one"
+        )
 
 
 def _require_grad(*tensors: Tensor | None) -> bool:
@@ -338,7 +369,7 @@ def _require_grad(*tensors: Tensor | None) -> bool:
 
 
 def _over_ranks(line, is_recorded, inputs, coeffs, initial, *options) -> tuple[Tensor, Tensor]:
-    """Returns the outputs and the state after the rank's stretch of arguments that have been checked."""
+    """Returns the outputs and the state after the rank's stretch; arguments have been checked."""
     if is_recorded and not _require_grad(inputs, coeffs, initial):
         inputs = inputs.detach().requires_grad_()
     outputs, final, _ = _Scan.apply(line, inputs, coeffs, initial, *options)
@@ -394,7 +425,9 @@ def _gradients(ctx, d_outputs, d_final, d_before):
     saved_outputs = outputs if ctx.needs_input_grad[2] or outputs.dtype != before.dtype else None
 
     def run(arriving):
-        d_states = arriving if d_final is None else d_final if arriving is None else d_final + arriving
+        d_states = (
+            arriving if d_final is None else d_final if arriving is None else d_final + arriving
+        )
         d_states = torch.zeros_like(before) if d_states is None else d_states
         d_inputs, d_coeffs, d_initial = gradients_with_final(
             d_outputs, d_states, coeffs, saved_outputs, before, *ctx.options
@@ -405,7 +438,11 @@ def _gradients(ctx, d_outputs, d_final, d_before):
         if coeffs.shape[-1] == 0:
             own = torch.zeros_like(before) if d_final is None else d_final
         else:
-            d_rows = d_outputs.to(before.dtype) if d_final is None else with_d_final(d_outputs, d_final, coeffs, reverse)
+            d_rows = (
+                d_outputs.to(before.dtype)
+                if d_final is None
+                else with_d_final(d_outputs, d_final, coeffs, reverse)
+            )
             own = _deltas(scan, d_rows, coeffs.to(before.dtype), before, *ctx.options)[1]
         return ctx.product.conj(), own + d_before
 
@@ -431,8 +468,12 @@ def _differentiable_gradients(ctx, d_outputs, d_final, d_before):
     one = (zeros if log_coeffs else torch.ones_like(before)).unsqueeze(-1)
     later = joined([coeffs, one]).conj()
     line = ctx.line.reversed()
-    flags = line.gather(torch.tensor([_require_grad(d_rows, later)], dtype=torch.uint8, device=before.device))
-    deltas, _ = _over_ranks(line, any(map(bool, flags)), d_rows, later, None, not reverse, log_coeffs, in_order)
+    flags = line.gather(
+        torch.tensor([_require_grad(d_rows, later)], dtype=torch.uint8, device=before.device)
+    )
+    deltas, _ = _over_ranks(
+        line, any(map(bool, flags)), d_rows, later, None, not reverse, log_coeffs, in_order
+    )
     d_initial = deltas[..., -1 if reverse else 0]
     deltas = deltas[..., :-1] if reverse else deltas[..., 1:]
     d_coeffs = deltas * shifted(outputs, before, reverse).conj()
@@ -488,12 +529,20 @@ class _SelectiveScan(torch.autograd.Function):
         before = zeros if before is None else before
 
         def run(arriving):
-            d_states = arriving if d_last is None else d_last if arriving is None else d_last + arriving
-            return selective.scan_backward(*tensors[:8], before, None, ctx.softplus, d_out, d_states, checkpoints)
+            d_states = (
+                arriving if d_last is None else d_last if arriving is None else d_last + arriving
+            )
+            return selective.scan_backward(
+                *tensors[:8], before, None, ctx.softplus, d_out, d_states, checkpoints
+            )
 
         # A rank between others needs all kernels of a backward pass for `d_initial` alone.
-        gradients = _carried(ctx.line.reversed(), zeros, False, run, lambda: (ctx.product, run(None)[-1]))
-        gradients = [None if tensor is None else gradient for tensor, gradient in zip(tensors, gradients)]
+        gradients = _carried(
+            ctx.line.reversed(), zeros, False, run, lambda: (ctx.product, run(None)[-1])
+        )
+        gradients = [
+            None if tensor is None else gradient for tensor, gradient in zip(tensors, gradients)
+        ]
         return None, None, None, *gradients
 
 
@@ -505,6 +554,8 @@ def _selective_gradients(line, softplus, tensors, d_out, d_last) -> list[Tensor 
     # A rank without a gradient of its last states computes with zeros, since others wait for it.
     d_last = torch.zeros_like(results[1]) if d_last is None else d_last
     wanted = [tensor for tensor in given if tensor is not None and tensor.requires_grad]
-    found = torch.autograd.grad(results, wanted, (d_out, d_last), create_graph=True, allow_unused=True)
+    found = torch.autograd.grad(
+        results, wanted, (d_out, d_last), create_graph=True, allow_unused=True
+    )
     found = dict(zip(map(id, wanted), found))
     return [found.get(id(tensor)) for tensor in tensors]

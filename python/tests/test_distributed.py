@@ -1,7 +1,7 @@
 """Tests of the recurrence and the selective scan over the ranks of a group, against one process.
 
-The ranks of the CPU are processes that live as long as this module, with the backend gloo. The tests
-on GPUs, with NCCL, need two; without them they are skipped, or fail if LINREC_REQUIRE_CUDA=1.
+The ranks of the CPU are processes that live as long as this module, with the backend gloo. The
+tests on GPUs, with NCCL, need two; without them they are skipped, or fail if LINREC_REQUIRE_CUDA=1.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ REQUIRED = os.environ.get("LINREC_REQUIRE_CUDA") == "1"
 GPUS = torch.cuda.device_count()
 TIMEOUT = 60
 #: The numbers of steps of the ranks.
-STRETCHES = [(7, 6), (1, 12), (0, 13), (5, 0, 1, 7), (0, 0, 4, 9), (3, 4, 5, 1)]
+STRETCHES = [(13,), (7, 6), (1, 12), (0, 13), (5, 0, 1, 7), (0, 9, 4, 0), (3, 4, 5, 1)]
 
 
 def _serve(place, rank, size, file, pipe):
-    """A rank: runs what the test sends, and sends back the result, or the exception and its text."""
+    """A rank: runs what the test sends, and sends back the result, or the exception's name."""
     torch.set_num_threads(1)
     if place == "cuda":
         torch.cuda.set_device(rank)
     backend = {"cpu": "gloo", "cuda": "nccl"}[place]
     store = {"init_method": f"file://{file}", "rank": rank, "world_size": size}
     dist.init_process_group(backend, timeout=timedelta(seconds=TIMEOUT), **store)
-    groups = {size: None, **({2: dist.new_group([0, 1])} if size > 2 else {})}
+    groups = {some: dist.new_group(list(range(some))) for some in (1, 2)} | {size: None}
     while (work := pipe.recv()) is not None:
         function, number, arguments = work
         try:
@@ -52,13 +52,15 @@ class Ranks:
         self.pipes, self.processes = [], []
         for rank in range(size):
             here, there = context.Pipe()
-            process = context.Process(target=_serve, args=(place, rank, size, folder / "ranks", there), daemon=True)
+            process = context.Process(
+                target=_serve, args=(place, rank, size, folder / "ranks", there), daemon=True
+            )
             process.start()
             self.pipes.append(here)
             self.processes.append(process)
 
     def run(self, function, each):
-        """Calls ``function(group, rank, place, *arguments)`` on as many ranks as there are arguments."""
+        """Calls ``function(group, rank, place, *arguments)`` on the first ranks, one for each."""
         for pipe, arguments in zip(self.pipes, each):
             pipe.send((function, len(each), arguments))
         results = []
@@ -119,7 +121,8 @@ def _recurrence(group, _rank, place, x, c, h, d_y, d_last, options):
 
 
 def cut(tensor, stretches, dim=-1):
-    return [part.contiguous() for part in tensor.split(stretches, dim)]
+    """Returns the stretches, which are not contiguous."""
+    return tensor.split(stretches, dim)
 
 
 def over(ranks, x, c, h, d_y, d_last, stretches, **options):
@@ -128,7 +131,8 @@ def over(ranks, x, c, h, d_y, d_last, stretches, **options):
     first = size - 1 if options.get("reverse") else 0
     zeros = torch.zeros_like(d_last)
     each = [
-        (*parts, h if rank == first else None) for rank, parts in enumerate(zip(cut(x, stretches), cut(c, stretches)))
+        (*parts, h if rank == first else None)
+        for rank, parts in enumerate(zip(cut(x, stretches), cut(c, stretches)))
     ]
     each = [
         (*parts, part, d_last if rank == size - 1 - first else zeros, options)
@@ -145,7 +149,11 @@ def drawn(dtype, length, rows=(3,), log_coeffs=False):
     x, d_y = torch.randn(2, *rows, length, dtype=wide)
     h, d_last = torch.randn(2, *rows, dtype=wide)
     c = 0.7 + 0.3 * torch.rand(*rows, length, dtype=torch.float64)
-    c = torch.polar(c, 6 * torch.rand(*rows, length, dtype=torch.float64)) if dtype.is_complex else c.to(wide)
+    c = (
+        torch.polar(c, 6 * torch.rand(*rows, length, dtype=torch.float64))
+        if dtype.is_complex
+        else c.to(wide)
+    )
     c = c.log() if log_coeffs else c
     state = torch.float32 if dtype.itemsize == 2 else dtype
     return [x.to(dtype), c.to(dtype), h.to(state), d_y.to(dtype), d_last.to(state)]
@@ -168,18 +176,28 @@ def check_recurrence(ranks, dtype, stretches, reverse, has_initial=True):
     wanted = [one for one in to_wide if one is not None]
     exact = torch.autograd.grad((y, last), wanted, (d_y.to(wide), d_last.to(wide)))
     zero, one = torch.zeros_like(c[..., :1]), torch.ones_like(c[..., :1])
-    forth = lambda rows, first: torch.cat([rows[..., 1:], first] if reverse else [first, rows[..., :-1]], -1)
-    back = lambda rows, end: torch.cat([end, rows[..., :-1]] if reverse else [rows[..., 1:], end], -1)
+    forth = lambda rows, first: torch.cat(
+        [rows[..., 1:], first] if reverse else [first, rows[..., :-1]], -1
+    )
+    back = lambda rows, end: torch.cat(
+        [end, rows[..., :-1]] if reverse else [rows[..., 1:], end], -1
+    )
     d_rows = d_y.to(wide)
     d_rows[..., 0 if reverse else -1] += d_last
     factor = 2 if dtype.itemsize == 2 else 1  # the loss of the sum is one more rounding
-    d_limits = factor * bound(d_rows.to(dtype), back(c, zero).conj().resolve_conj(), None, not reverse)
+    d_limits = factor * bound(
+        d_rows.to(dtype), back(c, zero).conj().resolve_conj(), None, not reverse
+    )
     unit = {2: 2**-8, 4: 2**-24, 8: 2**-53}[dtype.itemsize // (2 if dtype.is_complex else 1)]
     assert ((got[2].to(wide) - exact[0]).abs() <= d_limits + 2 * unit * exact[0].abs()).all()
-    before = forth(y.detach(), torch.zeros_like(y[..., :1]) if h is None else h.to(wide).unsqueeze(-1))
+    before = forth(
+        y.detach(), torch.zeros_like(y[..., :1]) if h is None else h.to(wide).unsqueeze(-1)
+    )
     y_limits = forth(limits, torch.zeros_like(limits[..., :1]))
     size_d, size_y = exact[0].abs(), before.abs()
-    c_limits = size_d * y_limits + d_limits * size_y + d_limits * y_limits + 4 * unit * size_d * size_y
+    c_limits = (
+        size_d * y_limits + d_limits * size_y + d_limits * y_limits + 4 * unit * size_d * size_y
+    )
     assert ((got[3].to(wide) - exact[1]).abs() <= c_limits).all()
     if h is not None:
         step = -1 if reverse else 0
@@ -197,13 +215,19 @@ def test_values_and_gradients_keep_the_bound_of_one_call(ranks, dtype, reverse):
         check_recurrence(ranks, dtype, stretches, reverse, has_initial=len(stretches) == 4)
 
 
-OPTIONS = [{"log_coeffs": True}, {"in_order": True}, {"reverse": True, "log_coeffs": True, "in_order": True}]
+OPTIONS = [
+    {"log_coeffs": True},
+    {"in_order": True},
+    {"reverse": True, "log_coeffs": True, "in_order": True},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_options(ranks, options):
     for stretches in STRETCHES:
-        x, c, h, d_y, d_last = drawn(torch.float64, sum(stretches), log_coeffs=options.get("log_coeffs", False))
+        x, c, h, d_y, d_last = drawn(
+            torch.float64, sum(stretches), log_coeffs=options.get("log_coeffs", False)
+        )
         got = over(ranks, x, c, h, d_y, d_last, stretches, **options)
         leaves = _leaves("cpu", (x, c, h))
         y, last = linrec(*leaves[:2], initial=leaves[2], return_final=True, **options)
@@ -237,7 +261,7 @@ def _other_axes_alone(x, c):
 
 
 def _third(scan, leaves):
-    """Returns the gradients of the first three orders. Each is of a sum of the squares of the last."""
+    """Returns gradients of three orders, each of the sum of the squares of the ones before."""
     y, last = scan(*leaves)
     wanted = [leaf for leaf in leaves if leaf is not None]
     orders, total = [], y.pow(3).sum() + last.abs().pow(2).sum()
@@ -264,7 +288,9 @@ def test_gradients_of_any_order(ranks, options):
     for stretches in [(3, 2), (1, 0, 2, 2)]:
         x, c, h, _, _ = drawn(torch.float64, sum(stretches), log_coeffs="log_coeffs" in options)
         parts = list(zip(cut(x, stretches), cut(c, stretches)))
-        found = ranks.results(_third_over, [(*part, None if rank else h, options) for rank, part in enumerate(parts)])
+        found = ranks.results(
+            _third_over, [(*part, None if rank else h, options) for rank, part in enumerate(parts)]
+        )
         alone = lambda x, c, h: linrec(x, c, initial=h, return_final=True, **options)
         exact = _third(alone, _leaves("cpu", (x, c, h)))
         for order in range(3):
@@ -303,7 +329,10 @@ def _without_gradients(group, _rank, place, x, c):
 
 def test_without_gradients_and_without_a_check(ranks):
     x, c, *_ = drawn(torch.float32, 13)
-    assert ranks.results(_without_gradients, list(zip(cut(x, (6, 7)), cut(c, (6, 7))))) == [False, False]
+    assert ranks.results(_without_gradients, list(zip(cut(x, (6, 7)), cut(c, (6, 7))))) == [
+        False,
+        False,
+    ]
 
 
 # The selective scan.
@@ -321,11 +350,15 @@ def _selective(group, rank, place, given, initial, d_out, d_last, softplus):
 
 
 def pieces(given, stretches, parts=1):
-    """Returns the arguments of each rank: stretches of what has steps, which complex couplings have twice."""
+    """Returns the arguments of each rank. Complex couplings have ``parts`` numbers for a step."""
     each = [{} for _ in stretches]
     for name, tensor in given.items():
         factor = parts if name in "BC" else 1
-        stretch = cut(tensor, [factor * steps for steps in stretches]) if tensor.ndim > 2 else [tensor] * len(stretches)
+        stretch = (
+            cut(tensor, [factor * steps for steps in stretches])
+            if tensor.ndim > 2
+            else [tensor] * len(stretches)
+        )
         for of_rank, part in zip(each, stretch):
             of_rank[name] = part
     return each
@@ -334,8 +367,16 @@ def pieces(given, stretches, parts=1):
 def selective_over(ranks, given, initial, d_out, d_last, stretches, softplus, parts=1):
     last_rank = len(stretches) - 1
     each = [
-        (own, initial if rank == 0 else None, part, d_last if rank == last_rank else torch.zeros_like(d_last), softplus)
-        for rank, (own, part) in enumerate(zip(pieces(given, stretches, parts), cut(d_out, stretches)))
+        (
+            own,
+            initial if rank == 0 else None,
+            part,
+            d_last if rank == last_rank else torch.zeros_like(d_last),
+            softplus,
+        )
+        for rank, (own, part) in enumerate(
+            zip(pieces(given, stretches, parts), cut(d_out, stretches))
+        )
     ]
     found = ranks.results(_selective, each)
     joined = {"out": torch.cat([result[0] for result in found], -1), "last": found[last_rank][1]}
@@ -361,12 +402,18 @@ def selective_case(kinds, length, dtype=torch.float64, complex_rates=False):
     given = arguments(kinds, complex_rates, length=length, dtype=torch.float64)
     given = {name: tensor.detach() for name, tensor in given.items()}
     in_time = lambda tensor: tensor.to(dtype) if tensor.ndim > 2 else tensor.to(torch.float32)
-    given = given if dtype == torch.float64 else {name: in_time(tensor) for name, tensor in given.items()}
+    given = (
+        given
+        if dtype == torch.float64
+        else {name: in_time(tensor) for name, tensor in given.items()}
+    )
     state = torch.randn(2, 2, 4, 3, dtype=given["A"].dtype)
     return given, state[0], torch.randn_like(given["u"]), state[1]
 
 
-@pytest.mark.parametrize("kinds", [("varying", "varying"), ("constant", "grouped"), ("grouped", "constant")])
+@pytest.mark.parametrize(
+    "kinds", [("varying", "varying"), ("constant", "grouped"), ("grouped", "constant")]
+)
 @pytest.mark.parametrize("complex_rates", [False, True])
 def test_selective_scan(ranks, kinds, complex_rates):
     for stretches in [(7, 6), (0, 13), (5, 0, 1, 7), (3, 4, 5, 1)]:
@@ -374,7 +421,9 @@ def test_selective_scan(ranks, kinds, complex_rates):
         for first, softplus in [(initial, True), (None, len(stretches) == 2)]:
             some = given if softplus else {name: given[name] for name in NAMES[:5]}
             problem = (some, first, d_out, d_last)
-            got = selective_over(ranks, *problem, stretches, softplus, parts=2 if complex_rates else 1)
+            got = selective_over(
+                ranks, *problem, stretches, softplus, parts=2 if complex_rates else 1
+            )
             torch.testing.assert_close(got, selective_alone(step_by_step, *problem, softplus))
 
 
@@ -387,8 +436,14 @@ def test_selective_scan_in_other_types(ranks, dtype, tolerance):
     exact = {name: wide(tensor) for name, tensor in given.items()}
     exact = selective_alone(step_by_step, exact, wide(initial), wide(d_out), wide(d_last), True)
     for name, tensor in got.items():
-        assert tensor.dtype == {"out": dtype, "last": torch.float32, "initial": torch.float32}.get(name) or given[name].dtype
-        assert (tensor.double() - exact[name]).abs().max() <= tolerance * exact[name].abs().max(), name
+        assert (
+            tensor.dtype
+            == {"out": dtype, "last": torch.float32, "initial": torch.float32}.get(name)
+            or given[name].dtype
+        )
+        assert (tensor.double() - exact[name]).abs().max() <= tolerance * exact[name].abs().max(), (
+            name
+        )
 
 
 def _selective_second(group, rank, place, given):
@@ -399,8 +454,10 @@ def _selective_second(group, rank, place, given):
 
 def _second(out, given):
     gradients = torch.autograd.grad(out.pow(2).sum(), list(given.values()), create_graph=True)
-    # The gradients of what has steps: those of the rates are sums over ranks, and their squares not.
-    total = sum(gradient.pow(2).sum() for gradient, one in zip(gradients, given.values()) if one.ndim > 2)
+    # Only the gradients of what has steps: the rates have sums over ranks, and squares do not add.
+    total = sum(
+        gradient.pow(2).sum() for gradient, one in zip(gradients, given.values()) if one.ndim > 2
+    )
     return _detached(torch.autograd.grad(total, list(given.values())))
 
 
@@ -408,12 +465,31 @@ def _second(out, given):
 def test_second_gradients_of_the_selective_scan(ranks, complex_rates):
     stretches = (2, 0, 3, 2)
     given, *_ = selective_case(("varying", "varying"), 7, complex_rates=complex_rates)
-    found = ranks.results(_selective_second, [(one,) for one in pieces(given, stretches, 2 if complex_rates else 1)])
+    found = ranks.results(
+        _selective_second, [(one,) for one in pieces(given, stretches, 2 if complex_rates else 1)]
+    )
     leaves = dict(zip(given, _leaves("cpu", given.values())))
     exact = _second(selective_scan(**leaves, delta_softplus=True), leaves)
     for (name, tensor), of_ranks, wanted in zip(given.items(), zip(*found), exact):
         joined = torch.cat(of_ranks, -1) if tensor.ndim > 2 else sum(of_ranks)
         torch.testing.assert_close(joined, wanted, msg=lambda text: f"{name}: {text}")
+
+
+def _compiled(group, rank, place, x, c):
+    x = x.to(place).requires_grad_()
+    scan = lambda x: 2 * distributed.linrec(x + 1, c.to(place), group=group)
+    compiled = torch.compile(scan, backend="aot_eager")
+    y = compiled(x)
+    return _detached([y, torch.autograd.grad(y.sum(), x)[0]])
+
+
+def test_a_call_breaks_compiled_graphs(ranks):
+    x, c, *_ = drawn(torch.float64, 13)
+    found = ranks.results(_compiled, list(zip(cut(x, (6, 7)), cut(c, (6, 7)))))
+    x.requires_grad_()
+    y = 2 * linrec(x + 1, c)
+    exact = y, torch.autograd.grad(y.sum(), x)[0]
+    torch.testing.assert_close(tuple(torch.cat(parts, -1) for parts in zip(*found)), exact)
 
 
 # Mistakes.
@@ -431,15 +507,43 @@ def rows(*shape, **options):
 
 X = rows(2, 5)
 MISTAKES = [
-    ("linrec", [{"of": (X, rows(2, 4))}, {"of": (X, X)}], "rank 0: linrec: inputs are float32[2, 5]"),
+    (
+        "linrec",
+        [{"of": (X, rows(2, 4))}, {"of": (X, X)}],
+        "rank 0: linrec: inputs are float32[2, 5]",
+    ),
     ("linrec", [{"of": (X, X)}, {"of": ("no tensor", X)}], "rank 1: linrec: inputs is of type str"),
-    ("linrec", [{"of": (X, X)}, {"of": (rows(3, 5), rows(3, 5))}], "inputs is float32[2, steps] on cpu on rank 0 and float32[3, steps] on cpu on rank 1"),
-    ("linrec", [{"of": (X, X)}, {"of": (X.double(), X)}], "inputs is float32[2, steps] on cpu on rank 0 and float64[2, steps] on cpu on rank 1"),
-    ("linrec", [{"of": (X, X)}, {"of": (X, X), "reverse": False, "log_coeffs": True}], "log_coeffs is False on rank 0 and True on rank 1"),
-    ("linrec", [{"of": (X, X)}, {"of": (X, X), "initial": rows(2)}], "rank 1: distributed.linrec: initial is float32[2] on cpu; only rank 0"),
-    ("linrec", [{"of": (X, X), "reverse": True, "initial": 0.0}, {"of": (X, X), "reverse": True}], "only rank 1, where the walk begins"),
+    (
+        "linrec",
+        [{"of": (X, X)}, {"of": (rows(3, 5), rows(3, 5))}],
+        "inputs is float32[2, steps] on cpu on rank 0 and float32[3, steps] on cpu on rank 1",
+    ),
+    (
+        "linrec",
+        [{"of": (X, X)}, {"of": (X.double(), X)}],
+        "inputs is float32[2, steps] on cpu on rank 0 and float64[2, steps] on cpu on rank 1",
+    ),
+    (
+        "linrec",
+        [{"of": (X, X)}, {"of": (X, X), "reverse": False, "log_coeffs": True}],
+        "log_coeffs is False on rank 0 and True on rank 1",
+    ),
+    (
+        "linrec",
+        [{"of": (X, X)}, {"of": (X, X), "initial": rows(2)}],
+        "rank 1: distributed.linrec: initial is float32[2] on cpu; only rank 0",
+    ),
+    (
+        "linrec",
+        [{"of": (X, X), "reverse": True, "initial": 0.0}, {"of": (X, X), "reverse": True}],
+        "only rank 1, where the walk begins",
+    ),
     ("linrec", [{"of": (X, X), "dim": 2}, {"of": (X, X)}], "rank 0: linrec: there is no dim 2"),
-    ("linrec", [{"of": (X, X), "grad": False}, {"of": (X, X)}], "is_grad_enabled() is False on rank 0 and True on rank 1"),
+    (
+        "linrec",
+        [{"of": (X, X), "grad": False}, {"of": (X, X)}],
+        "is_grad_enabled() is False on rank 0 and True on rank 1",
+    ),
 ]
 
 
@@ -458,11 +562,36 @@ def test_a_mistake_on_one_rank_of_the_selective_scan(ranks):
     each[2]["A"] = each[2]["A"][:, :2]
     found = ranks.run(_mistaken, [("selective_scan", {"of": tuple(one.values())}) for one in each])
     errors = {(kind, message.split("\n---\n")[0]) for kind, message in found}
-    assert len(errors) == 1 and "rank 2: selective_scan: B is float64[2, 3, 5]" in errors.pop()[1], found
+    assert (
+        len(errors) == 1 and "rank 2: selective_scan: B is float64[2, 3, 5]" in errors.pop()[1]
+    ), found
     each[2] = pieces(given, (3, 4, 5, 1))[2]
     del each[2]["delta_bias"]
     found = ranks.run(_mistaken, [("selective_scan", {"of": tuple(one.values())}) for one in each])
-    assert all("delta_bias is float64[4] on cpu on rank 0 and None on rank 2" in message for _, message in found), found
+    assert all(
+        "delta_bias is float64[4] on cpu on rank 0 and None on rank 2" in message
+        for _, message in found
+    ), found
+
+
+def _ending(group, rank, _place, when):
+    x = torch.ones(3, 4, requires_grad=True)
+    if rank == 1 and when == "forward":
+        os._exit(0)
+    y = distributed.linrec(x, x, group=group)
+    if rank == 1:
+        os._exit(0)
+    y.sum().backward()
+
+
+@pytest.mark.parametrize("when", ["forward", "backward"])
+def test_a_rank_that_ends_is_an_error_on_the_others(tmp_path, when):
+    ranks = Ranks("cpu", 2, tmp_path)
+    ranks.pipes[1].send((_ending, 2, (when,)))
+    ranks.pipes[0].send((_ending, 2, (when,)))
+    assert ranks.pipes[0].poll(2 * TIMEOUT)
+    assert ranks.pipes[0].recv()[0] == "RuntimeError"
+    ranks.close()
 
 
 # GPUs.
@@ -482,9 +611,15 @@ def test_gpus_compute_the_selective_scan(gpus):
     for stretches in [(100, 65), (0, 150), (120, 65, 1, 300)]:
         if len(stretches) not in (2, size):
             continue
-        given, initial, d_out, d_last = selective_case(("varying", "varying"), sum(stretches), torch.float32)
+        given, initial, d_out, d_last = selective_case(
+            ("varying", "varying"), sum(stretches), torch.float32
+        )
         got = selective_over(gpus, given, initial, d_out, d_last, stretches, True)
         exact = {name: tensor.double() for name, tensor in given.items()}
-        exact = selective_alone(step_by_step, exact, initial.double(), d_out.double(), d_last.double(), True)
+        exact = selective_alone(
+            step_by_step, exact, initial.double(), d_out.double(), d_last.double(), True
+        )
         for name, tensor in got.items():
-            assert (tensor.double() - exact[name]).abs().max() <= 2e-5 * exact[name].abs().max(), name
+            assert (tensor.double() - exact[name]).abs().max() <= 2e-5 * exact[name].abs().max(), (
+                name
+            )
