@@ -277,7 +277,7 @@ def _scan_with_final_gradient(ctx, d_outputs, d_final):
 
 
 def gradients_with_final(d_outputs, d_final, coeffs, outputs, initial, *options):
-    """Returns the gradients of ``scan_with_final``, as ``_gradients`` does, in the elements' type."""
+    """Returns the gradients of ``scan_with_final``, as ``_gradients`` does, in their type."""
     dtype, wide = coeffs.dtype, d_final.dtype
     if coeffs.shape[-1] == 0:
         d_initial = None if initial is None else d_final

@@ -119,7 +119,7 @@ def linrec(
 
 
 def prepared(inputs, coeffs, initial, dim) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Checks the arguments, and returns them as operators take them: sequences along the last axis."""
+    """Checks arguments, and returns them as operators take them: sequences along the last axis."""
     if isinstance(inputs, Tensor):
         coeffs, initial = _on_device(coeffs, inputs), _on_device(initial, inputs)
     check("linrec", ("inputs", inputs), [("coeffs", coeffs), ("initial", initial)])

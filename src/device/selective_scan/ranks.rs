@@ -3,10 +3,9 @@
 //! In forward direction a rank computes the states that leave its stretch, as if those before it
 //! were zero, and the sums of its step sizes, as a device does for a chunk. Backward it computes
 //! the gradient that it passes back, and the product of its decays. All ranks gather these, and
-//! each composes those of the ranks on one side of it into what arrives at its stretch. So ranks
-//! walk their stretches twice, and no rank waits for another one's outputs. For what it passes back
-//! a rank computes all gradients: the kernels for the ends of chunks leave out the first chunk. The
-//! tests are in `tests/suite/scan_gradients/cut.rs`.
+//! each composes those of the ranks on one side of it into what arrives at its stretch. So most
+//! ranks walk their stretches twice, backward with all gradients, since the kernels for the ends of
+//! chunks leave out the first chunk. The tests are in `tests/suite/scan_gradients/cut.rs`.
 
 use super::{ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan};
 use crate::Error;
@@ -45,8 +44,8 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
     /// # Errors
     ///
     /// As [`SelectiveScan::forward_into`]; [`Error::Unsupported`] for initial states on another
-    /// rank than the first; and [`Error::Device`] if ranks have different batches, channels or
-    /// states, or if one fails or does not come in time.
+    /// rank than the first; and [`Error::Device`] if ranks differ in more than their steps, or if
+    /// one fails or does not come in time.
     pub fn forward_into(
         &self,
         inputs: &ScanInputs<S>,
@@ -57,11 +56,9 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
         let ScanOver { scan, rank } = self;
         let (device, number, size) = (scan.device(), rank.number(), rank.size());
         if number > 0 && inputs.initial.is_some() {
-            let what = format!("initial states on rank {number}, where only rank 0 has any,");
-            return Err(Error::Unsupported {
-                engine: "selective scan over ranks".into(),
-                what: format!("{what} in forward_into"),
-            });
+            let what =
+                format!("initial states on rank {number} in forward_into: only rank 0 has any");
+            return Err(Error::Unsupported { engine: "selective scan over ranks".into(), what });
         }
         scan.check_forward(inputs, out, shape, &options)?;
         self.agree("forward pass", inputs, shape)?;
@@ -103,14 +100,14 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
     ///
     /// # Errors
     ///
-    /// As [`SelectiveScan::backward_into`]; and [`Error::Device`] if ranks have different batches,
-    /// channels or states, or if one fails or does not come in time.
+    /// As [`SelectiveScan::backward_into`]; and [`Error::Device`] if ranks differ in more than
+    /// their steps, or if one fails or does not come in time.
     pub fn backward_into(
         &self,
         inputs: &ScanInputs<S>,
         d_out: &Buffer<S>,
         checkpoints: &Buffer<f32>,
-        gradients: ScanGradients<S>,
+        mut gradients: ScanGradients<S>,
         shape: ScanShape,
         options: ScanBackwardOptions,
     ) -> Result<(), Error> {
@@ -124,7 +121,6 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
                 scan.backward_into(inputs, d_out, checkpoints, gradients, shape, options);
             return launched.map(drop);
         }
-        let mut gradients = gradients;
         let mut d_initial = match &gradients.initial {
             Some(d_initial) => d_initial.slice(..)?,
             None => device.allocate(states)?,
@@ -205,13 +201,12 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
         let rows = shape.batch * shape.channels;
         let sum = sum_of_parts(&sizes.download()?, rows);
         // What a state of one becomes in a stretch without inputs.
-        let end = |row: &f32| vec![if row.is_nan() { *row } else { 0.0 }; shape.states];
+        let end = |sum: &f32| vec![if sum.is_nan() { *sum } else { 0.0 }; shape.states];
         let ends: Vec<f32> = sum.iter().flat_map(end).collect();
         let mut both = device.upload(&[vec![1.0; ends.len()], ends].concat())?;
-        let states = rows * shape.states;
         let sums = device.upload(&[vec![0.0; rows], sum].concat())?;
         scan.compose(inputs.a, &sums, &mut both, shape, 2, &device.stream())?;
-        both.slice(states..)?.download()
+        both.slice(both.len() / 2..)?.download()
     }
 
     /// Waits for a stream, before what it computes is read on the device's own stream.
