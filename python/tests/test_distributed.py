@@ -623,3 +623,18 @@ def test_gpus_compute_the_selective_scan(gpus):
             assert (tensor.double() - exact[name]).abs().max() <= 2e-5 * exact[name].abs().max(), (
                 name
             )
+
+
+def _on_another_gpu(group, rank, _place, x, c):
+    """As in a process that has not chosen its GPU: all ranks have the same current one."""
+    torch.cuda.set_device(0)
+    x, c = (tensor.to(f"cuda:{rank}") for tensor in (x, c))
+    y = distributed.linrec(x, c, group=group)
+    torch.cuda.set_device(rank)
+    return y.cpu()
+
+
+def test_gpus_need_not_be_the_current_ones(gpus):
+    x, c, *_ = drawn(torch.float64, 13)
+    found = gpus.results(_on_another_gpu, list(zip(cut(x, (6, 7)), cut(c, (6, 7)))))
+    torch.testing.assert_close(torch.cat(found, -1), linrec(x, c))
