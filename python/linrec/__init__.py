@@ -1,8 +1,9 @@
 """The linear recurrence ``y[l] = y[l-1] * c[l] + x[l]`` at the speed of memory.
 
 :func:`linrec`, :func:`selective_scan` and :func:`selective_state_update` are for PyTorch,
-:mod:`linrec.numpy` is for NumPy, and :mod:`linrec.jax` is for JAX. PyTorch is imported at the first
-use of one of its functions, so that the other modules do not need it.
+:mod:`linrec.distributed` is for several processes of PyTorch, :mod:`linrec.numpy` is for NumPy, and
+:mod:`linrec.jax` is for JAX. PyTorch is imported at the first use of one of its functions, so that
+the other modules do not need it.
 """
 
 from __future__ import annotations

@@ -272,21 +272,37 @@ def _scan_with_final_gradient(ctx, d_outputs, d_final):
     """The gradient of a final state is added to that of the last output, in the accumulator's type."""
     if d_final is None:
         return (None,) * 6 if d_outputs is None else _scan_gradient(ctx, d_outputs)
-    coeffs, outputs, initial = ctx.saved_tensors
+    gradients = gradients_with_final(d_outputs, d_final, *ctx.saved_tensors, *ctx.options)
+    return *gradients, None, None, None
+
+
+def gradients_with_final(d_outputs, d_final, coeffs, outputs, initial, *options):
+    """Returns the gradients of ``scan_with_final``, as ``_gradients`` does, in their type."""
     dtype, wide = coeffs.dtype, d_final.dtype
     if coeffs.shape[-1] == 0:
-        d_inputs = torch.zeros_like(coeffs)
-        return d_inputs, torch.zeros_like(coeffs), None if initial is None else d_final, None, None, None
-    d_outputs = torch.zeros_like(coeffs, dtype=wide) if d_outputs is None else of_type(wide, d_outputs)
-    if ctx.options[0]:  # reverse
-        first, others = d_outputs[..., :1] + d_final.unsqueeze(-1), d_outputs[..., 1:]
-        d_outputs = torch.cat([first, others], dim=-1)
-    else:
-        others, last = d_outputs[..., :-1], d_outputs[..., -1:] + d_final.unsqueeze(-1)
-        d_outputs = torch.cat([others, last], dim=-1)
+        d_initial = None if initial is None else d_final
+        return torch.zeros_like(coeffs), torch.zeros_like(coeffs), d_initial
+    d_outputs = with_d_final(d_outputs, d_final, coeffs, options[0])
     coeffs, outputs = of_type(wide, coeffs), None if outputs is None else of_type(wide, outputs)
-    d_inputs, d_coeffs, d_initial = _gradients(d_outputs, coeffs, outputs, initial, *ctx.options)
-    return of_type(dtype, d_inputs), None if d_coeffs is None else of_type(dtype, d_coeffs), d_initial, None, None, None
+    d_inputs, d_coeffs, d_initial = _gradients(d_outputs, coeffs, outputs, initial, *options)
+    d_coeffs = None if d_coeffs is None else of_type(dtype, d_coeffs)
+    return of_type(dtype, d_inputs), d_coeffs, d_initial
+
+
+def with_d_final(d_outputs: Tensor | None, d_final: Tensor, rows: Tensor, reverse: bool) -> Tensor:
+    """Returns the outputs' gradient with the final states' added, in the type of the latter.
+
+    ``rows``, which have steps, give the shape.
+    """
+    wide = d_final.dtype
+    if d_outputs is None:
+        d_outputs = torch.zeros_like(rows, dtype=wide)
+    d_outputs = of_type(wide, d_outputs)
+    if reverse:
+        first, others = d_outputs[..., :1] + d_final.unsqueeze(-1), d_outputs[..., 1:]
+        return torch.cat([first, others], dim=-1)
+    others, last = d_outputs[..., :-1], d_outputs[..., -1:] + d_final.unsqueeze(-1)
+    return torch.cat([others, last], dim=-1)
 
 
 def _save_backward(ctx, inputs, output) -> None:

@@ -108,6 +108,18 @@ def linrec(
         place = place_of(inputs)
         if place is not None and place == place_of(coeffs) and _are_alike(inputs, coeffs):
             return scan.short(place, inputs.requires_grad or coeffs.requires_grad, inputs, coeffs, None, *options)
+    inputs, coeffs, initial = prepared(inputs, coeffs, initial, dim)
+    arguments = (inputs, coeffs, initial, *options)
+    last = dim in (-1, inputs.ndim - 1)
+    if not return_final:
+        outputs = (DifferentiableScan.apply if is_transformed() else scan)(*arguments)
+        return outputs if last else outputs.movedim(-1, dim)
+    outputs, final = (_transformed_with_final if is_transformed() else scan_with_final)(*arguments)
+    return (outputs if last else outputs.movedim(-1, dim)), final
+
+
+def prepared(inputs, coeffs, initial, dim) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Checks arguments, and returns them as operators take them: sequences along the last axis."""
     if isinstance(inputs, Tensor):
         coeffs, initial = _on_device(coeffs, inputs), _on_device(initial, inputs)
     check("linrec", ("inputs", inputs), [("coeffs", coeffs), ("initial", initial)])
@@ -127,17 +139,9 @@ def linrec(
     axes = inputs.ndim
     if not -axes <= dim < axes:
         raise IndexError(f"linrec: there is no dim {dim} in inputs, {describe(inputs)}")
-    last = dim in (-1, axes - 1)
-    if not last:
+    if dim not in (-1, axes - 1):
         inputs, coeffs = inputs.movedim(dim, -1), coeffs.movedim(dim, -1)
-    if initial is not None:
-        initial = _states(initial, inputs)
-    arguments = (inputs, coeffs, initial, *options)
-    if not return_final:
-        outputs = (DifferentiableScan.apply if is_transformed() else scan)(*arguments)
-        return outputs if last else outputs.movedim(-1, dim)
-    outputs, final = (_transformed_with_final if is_transformed() else scan_with_final)(*arguments)
-    return (outputs if last else outputs.movedim(-1, dim)), final
+    return inputs, coeffs, None if initial is None else _states(initial, inputs)
 
 
 def _transformed_with_final(inputs, coeffs, initial, reverse, *options) -> tuple[Tensor, Tensor]:

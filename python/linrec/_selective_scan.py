@@ -88,7 +88,7 @@ def selective_scan(
             is_recorded = torch.is_grad_enabled() and _require_grad(*tensors)
             out, last, _ = scan.short(place, is_recorded, *tensors, None, None, delta_softplus, is_recorded)
             return (out, last) if return_last_state else out
-    _check(*tensors)
+    check_arguments(*tensors)
     restarts = None
     if cu_seqlens is not None:
         if seq_idx is not None:
@@ -103,7 +103,7 @@ def selective_scan(
     elif seq_idx is not None:
         restarts = _changes(seq_idx, u)
     if initial_state is not None:
-        _check_initial(initial_state, (u.shape[0], *A.shape), u, A)
+        check_initial(initial_state, (u.shape[0], *A.shape), u, A)
     out, last = _scan(*tensors, initial_state, restarts, delta_softplus)
     return (out, last) if return_last_state else out
 
@@ -168,21 +168,32 @@ def selective_state_update(
 
 def _scan(u, delta, A, B, C, D, z, delta_bias, initial, restarts, softplus) -> tuple[Tensor, Tensor]:
     """Returns the outputs and the last states of arguments that have been checked."""
-    is_fused = not A.is_complex() and not is_transformed()
-    if u.is_cuda:
-        is_fused = is_fused and u.dtype != torch.float64 and A.shape[1] <= MOST_STATES
-    if not is_fused or u.device.type not in CHECKPOINT_STEPS:
-        return _composed(u, delta, A, B, C, D, z, delta_bias, initial, restarts, softplus)
-    dtype, wide = u.dtype, ACCUMULATORS[u.dtype]
-    in_time = lambda tensor: None if tensor is None else tensor.to(dtype)
-    others = lambda tensor: None if tensor is None else tensor.to(wide)
-    B, C = (tensor.to(dtype if tensor.ndim > 2 else wide) for tensor in (B, C))
-    tensors = (u, in_time(delta), others(A), B, C, others(D), in_time(z), others(delta_bias), others(initial))
+    tensors = (u, delta, A, B, C, D, z, delta_bias, initial)
+    if not is_fused(u, A):
+        return composed(*tensors, restarts, softplus)
+    tensors = as_fused(*tensors)
     out, last, _ = scan(*tensors, restarts, softplus, _gradients_may_follow(*tensors))
     return out, last
 
 
-def _check_initial(initial: Tensor, shape: tuple[int, ...], u: Tensor, A: Tensor) -> None:
+def is_fused(u: Tensor, A: Tensor) -> bool:
+    """True if the operator takes such arguments."""
+    if A.is_complex() or is_transformed() or u.device.type not in CHECKPOINT_STEPS:
+        return False
+    return not u.is_cuda or u.dtype != torch.float64 and A.shape[1] <= MOST_STATES
+
+
+def as_fused(u, delta, A, B, C, D, z, delta_bias, initial) -> tuple[Tensor | None, ...]:
+    """Returns arguments that have been checked in the types that the operator takes."""
+    dtype, wide = u.dtype, ACCUMULATORS[u.dtype]
+    in_time = lambda tensor: None if tensor is None else tensor.to(dtype)
+    others = lambda tensor: None if tensor is None else tensor.to(wide)
+    B, C = (tensor.to(dtype if tensor.ndim > 2 else wide) for tensor in (B, C))
+    delta, z = in_time(delta), in_time(z)
+    return u, delta, others(A), B, C, others(D), z, others(delta_bias), others(initial)
+
+
+def check_initial(initial: Tensor, shape: tuple[int, ...], u: Tensor, A: Tensor) -> None:
     check("selective_scan", ("u", u), [("initial_state", initial)])
     if initial.shape != shape or initial.is_complex() and not A.is_complex():
         raise ValueError(
@@ -236,7 +247,7 @@ def _unpacked(cu_seqlens, u, delta, A, B, C, D, z, delta_bias, softplus, initial
     numbers = _ends(cu_seqlens, u)
     number, longest = len(numbers) - 1, max((end - begin for begin, end in zip(numbers, numbers[1:])), default=0)
     if initial is not None:
-        _check_initial(initial, (number, *A.shape), u, A)
+        check_initial(initial, (number, *A.shape), u, A)
     ends, steps = cu_seqlens.to(u.device, torch.int64), torch.arange(length, device=u.device)
     sequence = torch.searchsorted(ends, steps, right=True) - 1
     places = (sequence, steps - ends[sequence])
@@ -316,7 +327,7 @@ def _grouped(coupling: Tensor) -> Tensor:
     return coupling.unsqueeze(1) if coupling.ndim == 3 else coupling
 
 
-def _check(u, delta, A, B, C, D, z, delta_bias) -> None:
+def check_arguments(u, delta, A, B, C, D, z, delta_bias) -> None:
     operation = "selective_scan"
     named = [("delta", delta), ("A", A), ("B", B), ("C", C), ("D", D), ("z", z), ("delta_bias", delta_bias)]
     for name, tensor in named[:4]:
@@ -362,16 +373,24 @@ def _check(u, delta, A, B, C, D, z, delta_bias) -> None:
             raise TypeError(f"{operation}: {name} is {describe(tensor)}; it has to be real")
 
 
-def _composed(u, delta, A, B, C, D, z, delta_bias, initial, restarts, delta_softplus) -> tuple[Tensor, Tensor]:
+def sizes_of_steps(delta: Tensor, delta_bias: Tensor | None, softplus: bool) -> Tensor:
+    """Returns the sizes after bias and softplus, in the type of the computation."""
+    dtype = ACCUMULATORS[delta.dtype]
+    sizes = delta.to(dtype)
+    if delta_bias is not None:
+        sizes = sizes + delta_bias.to(dtype).unsqueeze(-1)
+    return functional.softplus(sizes) if softplus else sizes
+
+
+def composed(
+    u, delta, A, B, C, D, z, delta_bias, initial, restarts, delta_softplus, recurrence=linrec
+) -> tuple[Tensor, Tensor]:
     """Computes all states at once: a recurrence with the logarithms ``s A`` as coefficients."""
     dtype = ACCUMULATORS[u.dtype]
     channels = u.shape[1]
     wide = dtype.to_complex() if A.is_complex() else dtype
-    x, steps, A = u.to(dtype), delta.to(dtype), A.to(wide)
-    if delta_bias is not None:
-        steps = steps + delta_bias.to(dtype).unsqueeze(-1)
-    if delta_softplus:
-        steps = functional.softplus(steps)
+    x, A = u.to(dtype), A.to(wide)
+    steps = sizes_of_steps(delta.to(dtype), delta_bias, delta_softplus)
 
     def coupled(coupling: Tensor) -> Tensor:
         """Returns the channels' ``B`` or ``C``, ``[batch or 1, channels, states, length or 1]``."""
@@ -386,7 +405,7 @@ def _composed(u, delta, A, B, C, D, z, delta_bias, initial, restarts, delta_soft
     inputs = (steps * x).unsqueeze(2) * coupled(B)
     if restarts is not None:
         logs = logs.masked_fill(restarts[:, None, None, :].to(torch.bool), float("-inf"))
-    states, last = linrec(inputs, logs, initial=initial, log_coeffs=True, return_final=True)
+    states, last = recurrence(inputs, logs, initial=initial, log_coeffs=True, return_final=True)
     out = (states * coupled(C)).sum(dim=2)
     if out.is_complex():
         out = 2 * out.real
@@ -534,7 +553,7 @@ def _gradient(ctx, d_out, d_last, _d_checkpoints):
 
 def _differentiable_gradients(tensors, restarts, softplus, d_out, d_last) -> list[Tensor | None]:
     """Returns the gradients of the composition, which have gradients themselves."""
-    out, last = _composed(*tensors, restarts, softplus)
+    out, last = composed(*tensors, restarts, softplus)
     results = [(out, d_out)] if d_last is None else [(out, d_out), (last, d_last)]
     wanted = [tensor for tensor in tensors if tensor is not None and tensor.requires_grad]
     of, given = zip(*results)

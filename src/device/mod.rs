@@ -141,7 +141,7 @@ pub use recurrence::{BackwardOptions, Choice, ForwardOptions, Recurrence, Shape}
 pub use selective_scan::backward::{ScanBackwardOptions, ScanGradients};
 pub use selective_scan::forward::ScanForwardOptions;
 pub use selective_scan::{
-    Exponential, ScanCoupling, ScanCouplingGradient, ScanInputs, ScanShape, SelectiveScan,
+    Exponential, ScanCoupling, ScanCouplingGradient, ScanInputs, ScanOver, ScanShape, SelectiveScan,
 };
 pub use storage::{Job, Narrowing, Storage, dispatch};
 pub use stream::{Event, Stream};

@@ -142,14 +142,14 @@ impl Rank {
     }
 
     /// Goes on if all ranks are about to do the same thing, which `what` describes.
-    pub(super) fn agree(&self, what: &str) -> Result<(), Error> {
+    pub(in crate::device) fn agree(&self, what: &str) -> Result<(), Error> {
         recording::refuse(&self.device, "meeting other ranks")?;
         self.link.agree(what, self.until())
     }
 
     /// As [`Rank::all_gather`], once ranks have agreed on it; [few](Rank::few) bytes go through the
     /// host.
-    pub(super) fn gather<T: Pod>(
+    pub(in crate::device) fn gather<T: Pod>(
         &self,
         mine: &Buffer<T>,
         all: &mut Buffer<T>,

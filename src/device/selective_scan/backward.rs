@@ -133,10 +133,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         options: ScanBackwardOptions,
     ) -> Result<Launched, Error> {
         let operation = "backward_into";
-        self.check_backward(operation, inputs, d_out, checkpoints, shape)?;
+        self.check_backward(inputs, d_out, checkpoints, &gradients, shape, options)?;
         let ScanBackwardOptions { d_last, chunks, stream } = options;
-        check_optional(operation, "d_last", d_last, shape.states())?;
-        gradients.check(operation, inputs, shape)?;
 
         let (vary_b, vary_c) = (inputs.b.varies(), inputs.c.varies());
         let plan = BackwardPlan::new(shape, vary_b && vary_c, self.exponential());
@@ -216,15 +214,17 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         Ok(launched.and(&launch.run(stream)?))
     }
 
-    /// Checks the inputs, and the arrays that only a backward pass reads.
-    fn check_backward(
+    /// Checks all arrays.
+    pub(super) fn check_backward(
         &self,
-        operation: &'static str,
         inputs: &ScanInputs<S>,
         d_out: &Buffer<S>,
         checkpoints: &Buffer<f32>,
+        gradients: &ScanGradients<S>,
         shape: ScanShape,
+        options: ScanBackwardOptions,
     ) -> Result<(), Error> {
+        let operation = "backward_into";
         inputs.check(operation, shape)?;
         check(operation, "d_out", d_out, shape.rows())?;
         check(operation, "checkpoints", checkpoints, shape.checkpoints())?;
@@ -235,7 +235,8 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             );
             return Err(Error::Unsupported { engine: "selective scan".into(), what });
         }
-        Ok(())
+        check_optional(operation, "d_last", options.d_last, shape.states())?;
+        gradients.check(operation, inputs, shape)
     }
 
     /// The kernels, with their shared memory, for the ends of chunks and for the gradients.

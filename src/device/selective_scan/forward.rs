@@ -94,6 +94,11 @@ impl ScanCut {
         ScanCut { chunk_tiles, chunks: tiles.div_ceil(chunk_tiles).max(1) }
     }
 
+    /// Cuts as [`ScanForwardOptions::chunks`] asks for.
+    fn of(shape: ScanShape, chunks: Option<usize>) -> ScanCut {
+        chunks.map_or_else(|| ScanCut::fastest(shape), |chunks| ScanCut::into(shape, chunks))
+    }
+
     /// Returns the fastest cut, by an estimate of the time in rounds of blocks of the largest size.
     fn fastest(shape: ScanShape) -> ScanCut {
         let tiles = shape.seq_len.div_ceil(TILE);
@@ -225,26 +230,71 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
         shape: ScanShape,
         options: ScanForwardOptions,
     ) -> Result<Launched, Error> {
+        self.check_forward(inputs, out, shape, &options)?;
+        self.forward_pass(inputs, Some(out), shape, options, None)
+    }
+
+    /// Checks that all arrays have this shape.
+    pub(super) fn check_forward(
+        &self,
+        inputs: &ScanInputs<S>,
+        out: &Buffer<S>,
+        shape: ScanShape,
+        options: &ScanForwardOptions,
+    ) -> Result<(), Error> {
         let operation = "forward_into";
         inputs.check(operation, shape)?;
         check(operation, "out", out, shape.rows())?;
+        check_optional(operation, "last", options.last.as_deref(), shape.states())?;
+        let checkpoints = options.checkpoints.as_deref();
+        check_optional(operation, "checkpoints", checkpoints, shape.checkpoints())
+    }
+
+    /// Computes the states at the ends of all chunks, `[chunks, batch, channels, states]`, from the
+    /// states before the sequence, and the sums of the step sizes of each chunk, `[chunks, batch,
+    /// channels]`, which are NaN if nothing comes through the chunk.
+    pub(super) fn leaving(
+        &self,
+        inputs: &ScanInputs<S>,
+        shape: ScanShape,
+        chunks: Option<usize>,
+        stream: Option<&Stream>,
+    ) -> Result<[Buffer<f32>; 2], Error> {
+        let chunks = ScanCut::of(shape, chunks).chunks;
+        let rows = chunks.saturating_mul(shape.batch).saturating_mul(shape.channels);
+        let mut carries = self.device.allocate(rows.saturating_mul(shape.states))?;
+        let mut sizes = self.device.allocate(rows)?;
+        let options = ScanForwardOptions { chunks: Some(chunks), stream, ..Default::default() };
+        self.forward_pass(inputs, None, shape, options, Some([&mut carries, &mut sizes]))?;
+        Ok([carries, sizes])
+    }
+
+    /// Computes the outputs, or only what [`SelectiveScan::leaving`] returns.
+    fn forward_pass(
+        &self,
+        inputs: &ScanInputs<S>,
+        mut out: Option<&mut Buffer<S>>,
+        shape: ScanShape,
+        options: ScanForwardOptions,
+        leaving: Option<[&mut Buffer<f32>; 2]>,
+    ) -> Result<Launched, Error> {
         let ScanForwardOptions { mut last, mut checkpoints, chunks, stream } = options;
-        check_optional(operation, "last", last.as_deref(), shape.states())?;
-        check_optional(operation, "checkpoints", checkpoints.as_deref(), shape.checkpoints())?;
-        let cut =
-            chunks.map_or_else(|| ScanCut::fastest(shape), |chunks| ScanCut::into(shape, chunks));
+        let cut = ScanCut::of(shape, chunks);
         let multiprocessors = self.device.attributes().multiprocessors as usize;
         let plan = ForwardPlan::new(shape, cut, self.exponential(), multiprocessors);
         let varying = inputs.b.varies() && inputs.c.varies();
         let shared_bytes = plan.shared_bytes(S::ELEMENT.bytes(), varying);
-        self.check_launch(operation, shape, plan.blocks, shared_bytes)?;
+        self.check_launch("forward_into", shape, plan.blocks, shared_bytes)?;
+        // The plain kernel for the ends of chunks takes whole tiles only.
+        let is_plain = leaving.is_none() || shape.seq_len.is_multiple_of(TILE);
         let plain = Plain::new(shape, cut, multiprocessors).filter(|_| {
-            varying
+            is_plain
+                && varying
                 && inputs.restarts.is_none()
                 && self.exponential() == Exponential::Fast
                 && checkpoints.as_deref().is_none_or(|states| states.is_aligned_to(16))
         });
-        let whole = inputs.have_whole_rows(out, shape);
+        let whole = inputs.have_whole_rows(out.as_deref().unwrap_or(inputs.u), shape);
         let launch_for = |wanted: ScanResults| -> Result<PassLaunch, Error> {
             if let Some(plain) = plain
                 && let Some(launch) = self.plain_launch(plain, plan, whole, wanted)?
@@ -264,25 +314,29 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
             return Ok(Launched::nothing(&outputs.function));
         }
         // No overflow: the blocks fit into a grid.
-        let ends = cut.chunks - 1;
+        let ends = if leaving.is_some() { cut.chunks } else { cut.chunks - 1 };
         let rows = shape.batch * shape.channels;
         let states = rows * shape.states;
         let scratch = match ends {
+            _ if leaving.is_some() => None,
             0 => None,
             _ => Some(self.scratch(ends * (states + rows), stream)?),
         };
         let part = |from: usize, len: usize| {
             scratch.as_ref().map(|scratch| scratch.slice(from..from + len)).transpose()
         };
-        let (mut carries, mut sizes) = (part(0, ends * states)?, part(ends * states, ends * rows)?);
+        let (mut carries, mut sizes) = match leaving {
+            Some([carries, sizes]) => (Some(carries.slice(..)?), Some(sizes.slice(..)?)),
+            None => (part(0, ends * states)?, part(ends * states, ends * rows)?),
+        };
 
         let home = self.device.stream();
         let stream = stream.unwrap_or(&home);
         let mut launched = Launched::nothing(&outputs.function);
         let first = if ends > 0 { Some(launch_for(ScanResults::Ends)?) } else { None };
-        for (kernel, chunks, only_ends) in
-            first.iter().map(|first| (first, ends, true)).chain([(&outputs, cut.chunks, false)])
-        {
+        let first = first.iter().map(|first| (first, ends, true));
+        let whole = out.is_some().then_some((&outputs, cut.chunks, false));
+        for (kernel, chunks, only_ends) in first.chain(whole) {
             let launch = kernel
                 .function
                 .launch((kernel.chunk_blocks * chunks) as u32, 64 * kernel.warps as u32)
@@ -297,28 +351,47 @@ impl<S: Storage<Accum = f32>> SelectiveScan<S> {
                 .arg(inputs.delta_bias)
                 .arg(inputs.initial)
                 .arg(inputs.restarts)
-                .arg(&mut *out)
+                .arg(out.as_deref_mut())
                 .arg(last.as_deref_mut())
                 .arg(checkpoints.as_deref_mut())
                 .arg(carries.as_mut())
                 .arg(sizes.as_mut().filter(|_| only_ends));
             let launch = shape.pass_to(launch).arg((cut.chunk_tiles * TILE) as i64);
             launched = launched.and(&launch.arg(Self::flags(inputs)).run(stream)?);
-            if only_ends && ends > 1 {
-                let combine = self.carries_kernel()?;
-                let launch = combine
-                    .launch(states.div_ceil(CARRY_THREADS) as u32, CARRY_THREADS as u32)
-                    .arg(inputs.a)
-                    .arg(sizes.as_ref())
-                    .arg(carries.as_mut())
-                    .arg(shape.batch as i32)
-                    .arg(shape.channels as i32)
-                    .arg(shape.states as i32)
-                    .arg(ends as i32);
-                launched = launched.and(&launch.run(stream)?);
+            if only_ends
+                && ends > 1
+                && let (Some(carries), Some(sizes)) = (&mut carries, &sizes)
+            {
+                launched =
+                    launched.and(&self.compose(inputs.a, sizes, carries, shape, ends, stream)?);
             }
         }
         Ok(launched)
+    }
+
+    /// Puts the right states behind each of `ends` chunks, from those that each has by itself.
+    /// There is a state.
+    pub(super) fn compose(
+        &self,
+        a: &Buffer<f32>,
+        sizes: &Buffer<f32>,
+        carries: &mut Buffer<f32>,
+        shape: ScanShape,
+        ends: usize,
+        stream: &Stream,
+    ) -> Result<Launched, Error> {
+        let states = shape.batch * shape.channels * shape.states;
+        let combine = self.carries_kernel()?;
+        let launch = combine
+            .launch(states.div_ceil(CARRY_THREADS) as u32, CARRY_THREADS as u32)
+            .arg(a)
+            .arg(sizes)
+            .arg(carries)
+            .arg(shape.batch as i32)
+            .arg(shape.channels as i32)
+            .arg(shape.states as i32)
+            .arg(ends as i32);
+        launch.run(stream)
     }
 
     fn forward_kernel(&self, plan: ForwardPlan) -> Result<Function, Error> {

@@ -1,8 +1,8 @@
 //! Mamba's selective scan on a device, as one kernel.
 //!
 //! `forward` and `backward` have the two passes, `plan` the cut of a shape into blocks and chunks,
-//! `inputs`, `coupling` and `shape` the arrays and their checks. The tests are in
-//! `tests/suite/selective_scan` and `tests/suite/scan_gradients`.
+//! `ranks` the scan over several devices, `inputs`, `coupling` and `shape` the arrays and their
+//! checks. The tests are in `tests/suite/selective_scan` and `tests/suite/scan_gradients`.
 
 pub(super) mod backward;
 mod coupling;
@@ -10,11 +10,13 @@ pub(super) mod forward;
 mod inputs;
 mod kernels;
 mod plan;
+mod ranks;
 mod shape;
 
 pub use coupling::{ScanCoupling, ScanCouplingGradient};
 pub use inputs::ScanInputs;
 pub use kernels::Exponential;
+pub use ranks::ScanOver;
 pub use shape::ScanShape;
 
 use std::sync::Arc;

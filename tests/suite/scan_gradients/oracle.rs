@@ -5,7 +5,7 @@
 //! error to first order: the errors of its operands, times its derivative with respect to them,
 //! plus its own roundings. `mod.rs` compares these gradients with differences of the forward pass.
 
-use super::reference::{Bounded, Coupling, Problem, Sizes};
+use super::reference::{Bounded, Chunk, Coupling, Problem, Sizes};
 
 /// The unit round-off of f32.
 const U: f64 = 1.0 / (1 << 24) as f64;
@@ -208,20 +208,35 @@ pub fn gradients(problem: &Problem) -> Gradients {
                 // sum of sizes: of tiles of 8, then of all tiles. It adds the roundings of that sum
                 // to the exponentials of the steps.
                 let of_chunk = if len < CUT_FROM { 0.0 } else { (len / 8 + 8) as f64 * U };
+                // A rank's stretch passes on what it has from zero, and its decays times what arrives.
+                let mut stretch = Chunk::beginning(&[carry], &[carry], true);
                 for t in (0..len).rev() {
                     let write = Number::exact(problem.b.values[at(&problem.b, n, t)]);
                     let read = Number::exact(problem.c.values[at(&problem.c, n, t)]);
                     let d_h = read.times(steps[t].d_y).plus(carry).rounded();
                     by_input[t].add(d_h.times(write));
                     b[at(&problem.b, n, t)].add(d_h.times(steps[t].input));
-                    carry = decay(rate, steps[t].size).times(d_h).rounded();
-                    if restarts(problem, batch, t) {
-                        carry = Number::default();
-                    }
+                    let passed = |d_h: Number| match restarts(problem, batch, t) {
+                        true => Number::default(),
+                        false => decay(rate, steps[t].size).times(d_h).rounded(),
+                    };
+                    carry = passed(d_h);
                     let d_log = carry.times(h[t]).rounded();
                     by_decay[t].add(Number::exact(rate).times(d_log));
                     a[channel * states + n].add(steps[t].size.times(d_log));
-                    carry = carry.off(of_chunk * (rate * steps[t].size.value).abs());
+                    let of_chunk = of_chunk * (rate * steps[t].size.value).abs();
+                    carry = carry.off(of_chunk);
+                    if problem.cuts.is_empty() {
+                        continue;
+                    }
+                    let d_h = read.times(steps[t].d_y).plus(stretch.own[0]).rounded();
+                    stretch.own[0] = passed(d_h).off(of_chunk);
+                    stretch.restarted |= restarts(problem, batch, t);
+                    stretch.add(steps[t].size);
+                    if problem.cuts.contains(&t) {
+                        carry = stretch.end(&[rate], &[carry])[0];
+                        stretch = Chunk::beginning(&[carry], &[Number::default()], false);
+                    }
                 }
                 add(&mut all.initial, first + n, carry);
             }

@@ -16,7 +16,7 @@ use super::oracle::Gradients;
 use super::reference::{Bounded, Coupling, Problem, Sizes};
 
 /// A gradient's name, true if it is rounded to the storage type, and its numbers.
-type Named = (&'static str, bool, Vec<f32>);
+pub type Named = (&'static str, bool, Vec<f32>);
 
 impl<S: Storage<Accum = f32>> OneOf<S> {
     fn wanted(&mut self) -> ScanCouplingGradient<'_, S> {
@@ -204,9 +204,16 @@ pub fn verdict<S: Storage<Accum = f32>>(
     here: &OnDevice<S>,
     expected: &Gradients,
 ) -> Result<Result<(), String>, Error> {
+    Ok(verdict_of::<S>(here.gradients()?, expected))
+}
+
+pub fn verdict_of<S: Storage<Accum = f32>>(
+    gradients: Vec<Named>,
+    expected: &Gradients,
+) -> Result<(), String> {
     let Gradients { u, delta, z, a, b, c, d, bias, initial } = expected;
     let expected: [&Vec<Bounded>; 9] = [u, delta, z, a, b, c, d, bias, initial];
-    for ((name, is_stored, computed), expected) in here.gradients()?.into_iter().zip(expected) {
+    for ((name, is_stored, computed), expected) in gradients.into_iter().zip(expected) {
         for (index, &got) in computed.iter().enumerate() {
             let Bounded { value, bound } = expected[index];
             let bound = 1.001 * bound;
@@ -215,11 +222,11 @@ pub fn verdict<S: Storage<Accum = f32>>(
             let bound = if is_stored { bound + stored } else { bound };
             let error = (f64::from(got) - value).abs();
             if error.is_nan() || error > bound {
-                return Ok(Err(format!(
+                return Err(format!(
                     "the gradient of {name}, number {index}, is {got}, not {value} ± {bound:e}"
-                )));
+                ));
             }
         }
     }
-    Ok(Ok(()))
+    Ok(())
 }

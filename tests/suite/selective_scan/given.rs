@@ -99,6 +99,7 @@ pub fn draw<S: Storage<Accum = f32>>(sizes: Sizes, options: Options) -> Problem 
             drawn.into_iter().map(|number| if number < 0.04 { 3 } else { 0 }).collect()
         }),
         chunks: None,
+        cuts: Vec::new(),
         d_out: stored(numbers(rows, -2.0, 2.0)),
         d_last: options.d_last.then(|| wide(numbers(batch * channels * states, -2.0, 2.0))),
         additions: None,

@@ -47,6 +47,7 @@ fn read(archive: &mut Archive, case: &str) -> Result<(Problem, [Array3<f64>; 2])
         restarts: None,
         chunks: None,
         additions: None,
+        cuts: Vec::new(),
         d_out: Vec::new(),
         d_last: None,
     };

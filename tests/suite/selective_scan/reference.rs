@@ -99,6 +99,9 @@ pub struct Problem {
     pub restarts: Option<Vec<u8>>,
     /// The largest number of chunks; `None` leaves it to the library.
     pub chunks: Option<usize>,
+    /// The steps at which the stretches of ranks begin, each of which is a chunk. A rank does not
+    /// cut its stretch.
+    pub cuts: Vec<usize>,
     pub d_out: Vec<f64>,
     pub d_last: Option<Vec<f64>>,
     /// The most roundings of a term of the sum over the states; `None` means those of the kernels.
@@ -122,13 +125,13 @@ pub struct Results {
 /// The number of steps in a tile; chunks consist of tiles.
 const TILE: usize = 32;
 
-/// The state of a chunk while it is walked.
-struct Chunk {
+/// The state of a chunk while it is walked, in the direction of time or, for gradients, against it.
+pub struct Chunk {
     first: bool,
     before: Vec<Bounded>,
     /// The states from zeros before the chunk; for the first chunk from the initial states.
-    own: Vec<Bounded>,
-    restarted: bool,
+    pub own: Vec<Bounded>,
+    pub restarted: bool,
     steps: usize,
     /// The sum of the step sizes and its bound, and the sum of their absolute values.
     sum: Bounded,
@@ -136,7 +139,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn beginning(before: &[Bounded], own: &[Bounded], first: bool) -> Chunk {
+    pub fn beginning(before: &[Bounded], own: &[Bounded], first: bool) -> Chunk {
         Chunk {
             first,
             before: before.to_vec(),
@@ -148,11 +151,31 @@ impl Chunk {
         }
     }
 
-    fn add(&mut self, size: Bounded) {
+    pub fn add(&mut self, size: Bounded) {
         self.steps += 1;
         self.sum.value += size.value;
         self.sum.bound += size.bound;
         self.sum_of_sizes += size.value.abs();
+    }
+
+    /// Returns the states behind the chunk, of these rates and values, as its own ones and those
+    /// before it give them. The sum of sizes adds 16 in each half of a tile, tiles, and halves; if a
+    /// rank cuts its stretch, sums of parts have no more additions than the sum of all tiles.
+    pub fn end(&self, rates: &[f64], states: &[Bounded]) -> Vec<Bounded> {
+        if self.first || self.restarted {
+            return self.own.clone();
+        }
+        let roundings = (16 + self.steps.div_ceil(TILE) + 1) as f64;
+        let sum = self.sum.bound + roundings * U * self.sum_of_sizes;
+        let all = self.before.iter().zip(&self.own).zip(states).zip(rates);
+        all.map(|(((before, own), now), a)| {
+            let log = self.sum.value * a;
+            let decay = log.exp();
+            let of_decay = decay * (EXP + 3.0 * U * log.abs() + a.abs() * sum) + TINY;
+            let bound = decay * before.bound + before.value.abs() * of_decay + own.bound;
+            Bounded { value: now.value, bound: bound + U * now.value.abs() + TINY }
+        })
+        .collect()
     }
 }
 
@@ -200,8 +223,8 @@ impl Problem {
                 .collect();
             let mut chunk = Chunk::beginning(&h, &h, true);
             for t in 0..len {
-                if t > 0 && t % chunk_steps == 0 {
-                    h = self.behind(channel, &chunk, &h);
+                if t > 0 && (t % chunk_steps == 0 || self.cuts.contains(&t)) {
+                    h = chunk.end(&self.a[channel * states..(channel + 1) * states], &h);
                     chunk = Chunk::beginning(&h, &vec![Bounded::default(); states], false);
                 }
                 if t % 8 == 0 {
@@ -214,7 +237,7 @@ impl Problem {
                     chunk.restarted = true;
                 }
                 results.out[row * len + t] = self.step([batch, channel, t], &mut h);
-                if chunk_steps < len {
+                if chunk_steps < len || !self.cuts.is_empty() {
                     self.step([batch, channel, t], &mut chunk.own);
                     chunk.add(self.size(channel, row * len + t));
                 }
@@ -222,25 +245,6 @@ impl Problem {
             results.last[row * states..(row + 1) * states].copy_from_slice(&h);
         }
         results
-    }
-
-    /// Returns the states after a chunk, whose values are `states`.
-    fn behind(&self, channel: usize, chunk: &Chunk, states: &[Bounded]) -> Vec<Bounded> {
-        if chunk.first || chunk.restarted {
-            return chunk.own.clone();
-        }
-        let sum =
-            chunk.sum.bound + (16 + chunk.steps.div_ceil(TILE) + 1) as f64 * U * chunk.sum_of_sizes;
-        let all = chunk.before.iter().zip(&chunk.own).zip(states).enumerate();
-        all.map(|(n, ((before, own), now))| {
-            let a = self.a[channel * self.sizes.states + n];
-            let log = chunk.sum.value * a;
-            let decay = log.exp();
-            let of_decay = decay * (EXP + 3.0 * U * log.abs() + a.abs() * sum) + TINY;
-            let bound = decay * before.bound + before.value.abs() * of_decay + own.bound;
-            Bounded { value: now.value, bound: bound + U * now.value.abs() + TINY }
-        })
-        .collect()
     }
 
     /// Advances the states of a channel by one step, and returns the output.
