@@ -208,7 +208,8 @@ pub fn gradients(problem: &Problem) -> Gradients {
                 // sum of sizes: of tiles of 8, then of all tiles. It adds the roundings of that sum
                 // to the exponentials of the steps.
                 let of_chunk = if len < CUT_FROM { 0.0 } else { (len / 8 + 8) as f64 * U };
-                // A rank's stretch passes on what it has from zero, and its decays times what arrives.
+                // A rank's stretch passes on what it has from zero, and its decays times what
+                // arrives.
                 let mut stretch = Chunk::beginning(&[carry], &[carry], true);
                 for t in (0..len).rev() {
                     let write = Number::exact(problem.b.values[at(&problem.b, n, t)]);

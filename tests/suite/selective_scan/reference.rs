@@ -159,8 +159,8 @@ impl Chunk {
     }
 
     /// Returns the states behind the chunk, of these rates and values, as its own ones and those
-    /// before it give them. The sum of sizes adds 16 in each half of a tile, tiles, and halves; if a
-    /// rank cuts its stretch, sums of parts have no more additions than the sum of all tiles.
+    /// before it give them. The sum of sizes adds 16 in each half of a tile, tiles, and halves. If
+    /// a rank cuts its stretch, sums of parts have no more additions than the sum of all tiles.
     pub fn end(&self, rates: &[f64], states: &[Bounded]) -> Vec<Bounded> {
         if self.first || self.restarted {
             return self.own.clone();
