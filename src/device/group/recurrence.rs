@@ -284,7 +284,7 @@ impl<'a, S: Storage> GroupRecurrence<'a, S> {
             (log_coeffs, ", with logarithms"),
         ];
         more.iter().filter(|(is, _)| *is).for_each(|(_, text)| what += text);
-        if let Some((rows, epoch)) = mail {
+        if let Some((rows, epoch)) = mail.filter(|(rows, _)| *rows > 0) {
             what += &format!(", after mail {epoch} of {rows}");
         }
         self.rank.agree(&what)
