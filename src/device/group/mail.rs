@@ -2,21 +2,22 @@
 //! rank and put states into mailboxes of the next rank.
 //!
 //! A rank has a mailbox for each row in its own memory, which the others reach. The launches of all
-//! ranks are in flight at the same time. Two sets of mailboxes alternate, so that the host may queue
-//! a pass while the one before it is under way. If there are many rows, each has a block, which
-//! waits for the mail of its row alone. If there are few, all blocks share one row after the other
-//! by the waves kernels, which take the state before a row from its mail. The tests are
+//! ranks are in flight at the same time. Two sets of mailboxes alternate, so that the host may
+//! queue a pass while the one before it is under way. If there are many rows, each has a block,
+//! which waits for the mail of its row alone. If there are few, all blocks share one row after the
+//! other by the waves kernels, which take the state before a row from its mail. The tests are
 //! `tests/suite/group/recurrence.rs`, which hold every way to the contract.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::Rank;
 use super::cut::{Call, Cut};
+use super::rank::after;
 use super::split::Cutting;
 use super::turn::{self, Party, Turn};
 use super::way::{Way, has_blocks_of_their_own};
+use super::{Group, Rank};
 use crate::Error;
 use crate::device::launch::Mail;
 use crate::device::lock::lock;
@@ -36,7 +37,22 @@ struct All {
     rows: usize,
     /// The number of the last pass that used them.
     epoch: u32,
-    all: Arc<Vec<Buffer<u8>>>,
+    all: Arc<OfRanks>,
+}
+
+/// The mailboxes of all ranks.
+#[derive(Debug)]
+struct OfRanks {
+    arrays: Vec<Buffer<u8>>,
+    party: Arc<Party>,
+    home: Stream,
+}
+
+impl Drop for OfRanks {
+    fn drop(&mut self) {
+        let _turn = self.party.between_passes(&self.home, after(Group::DEADLINE));
+        self.arrays.clear();
+    }
 }
 
 /// The passes by mail that may be under way on a rank, at most two.
@@ -50,7 +66,7 @@ pub(super) struct InFlight {
 #[derive(Debug)]
 struct Pass {
     /// The mailboxes of all ranks. A launch posts there even after the other rank has given up.
-    all: Arc<Vec<Buffer<u8>>>,
+    all: Arc<OfRanks>,
     rows: usize,
     way: Way,
 }
@@ -74,9 +90,12 @@ impl InFlight {
     ) -> Result<(), Error> {
         // New mailboxes take the place of those that passes under way post to.
         match rows != num_seqs || (epoch / 2).is_multiple_of(SETTLED_EVERY) {
-            true => self.settle(rank),
-            false => turn::wait_for_the_one_before_the_last(rank.device()),
+            true => self.settle(rank)?,
+            false => turn::wait_for_the_one_before_the_last(rank.device())?,
         }
+        // Not later, when another rank may be queueing: to free memory is work between passes.
+        lock(&self.passes).truncate(1);
+        Ok(())
     }
 
     /// Waits until the device is done, and returns an error unless its passes got all mail.
@@ -87,7 +106,7 @@ impl InFlight {
     pub(super) fn settle(&self, rank: &Rank) -> Result<(), Error> {
         rank.device().synchronize()?;
         for Pass { all, rows, way } in lock(&self.passes).iter() {
-            if all[rank.number()].slice(..8)?.download()?.iter().any(|&byte| byte != 0) {
+            if all.arrays[rank.number()].slice(..8)?.download()?.iter().any(|&byte| byte != 0) {
                 return Err(rank.link.error(format!(
                     "a pass over {rows} sequences, {way}: a state of another rank did not come \
                      within {:?}, the group's deadline, or that rank has given up itself; results \
@@ -106,12 +125,9 @@ impl InFlight {
         !lock(&self.passes).is_empty()
     }
 
-    /// Notes a pass. The mailboxes of the one before the last are free: all ranks have
-    /// [made room](InFlight::make_room).
+    /// Notes a pass. All ranks have [made room](InFlight::make_room).
     fn note(&self, pass: Pass) {
-        let mut passes = lock(&self.passes);
-        passes.truncate(1);
-        passes.push_front(pass);
+        lock(&self.passes).push_front(pass);
     }
 }
 
@@ -168,8 +184,11 @@ impl Boxes {
             None => {
                 // `Mailbox` of `kernels/mail.cuh`: as many bytes for epochs as for the state.
                 let box_bytes = 2 * size_of::<A>();
-                let mine = of_rank(rank, rows * box_bytes)?;
-                All { rows, epoch: 0, all: Arc::new(rank.share(mine)?) }
+                let (party, home) = (rank.in_flight.party.clone(), rank.device().stream());
+                let turn = party.between_passes(&home, rank.until())?;
+                let arrays = rank.share(of_rank(rank, rows * box_bytes)?)?;
+                drop(turn);
+                All { rows, epoch: 0, all: Arc::new(OfRanks { arrays, party, home }) }
             }
         };
         // Odd where a state may be posted early: the kernels' `is_posted`.
@@ -185,7 +204,8 @@ impl All {
     /// Returns the mailboxes of a kind, 0 or 1.
     fn of(&self, rank: &Rank, (before, behind): Ways, kind: usize) -> Result<Mail, Error> {
         let of = |rank: usize| {
-            let (all, len) = (&self.all[rank], self.all[rank].len() / SETS);
+            let all = &self.all.arrays[rank];
+            let len = all.len() / SETS;
             let set = 2 * (self.epoch as usize / 2 % 2) + kind;
             all.slice(set * len + HEAD..(set + 1) * len)
         };

@@ -102,6 +102,16 @@ struct Linked {
     running: Mutex<()>,
 }
 
+impl Drop for Linked {
+    fn drop(&mut self) {
+        let party = Party::new(&self.devices);
+        let home = self.devices.first().map(Device::stream);
+        // NCCL frees memory that other GPUs reach.
+        let _turn = home.map(|home| party.between_passes(&home, rank::after(Group::DEADLINE)));
+        self.communicators.clear();
+    }
+}
+
 /// The rank of this process.
 #[derive(Debug)]
 struct Member {
@@ -388,7 +398,7 @@ fn communicators(
     Group::through_host(devices)?.with_deadline(deadline).run(|rank| {
         let is_off = || lock(&failed).clone();
         let (backend, until) = (rank.device().backend.clone(), rank::after(deadline));
-        let _turn = rank.in_flight.party.exchange(&rank.device().stream(), until)?;
+        let _turn = rank.in_flight.party.between_passes(&rank.device().stream(), until)?;
         rank.device().synchronize()?;
         let met = backend.communicator(&id, rank.number(), rank.size(), &is_off, until);
         met.inspect_err(|error| *lock(&failed) = Some(error.to_string()))

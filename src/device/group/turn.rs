@@ -5,10 +5,12 @@
 //! another device. So the ranks of one group queue their launches while no other group that has one
 //! of their devices does, and each launch begins after the last pass of another group on its
 //! device: all devices see the passes in one order. NCCL's kernels wait for another device as well,
-//! so that its operations take turns with passes. Ranks in several processes have no such order.
-//! The turns also know which passes are under way on a device, so that the host may queue one behind
-//! another. The tests are `groups_that_share_devices_take_turns` and those in `several_gpus` in
-//! `tests/suite/group`.
+//! and the driver waits for an idle device where memory that others reach is made or freed. Both
+//! take turns with passes. Ranks in several processes have no such order.
+//!
+//! The turns also know which passes are under way on a device, so that the host may queue one
+//! behind another. The tests are `groups_that_share_devices_take_turns` and those in `several_gpus`
+//! in `tests/suite/group`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -39,10 +41,11 @@ pub(super) struct Turn {
 /// The work that waits for another device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Work {
-    /// A pass by mail, which every rank of the party queues.
+    /// A pass by mail, which every rank of the party queues. Until the last of them has, a device
+    /// waits for another one.
     Pass,
-    /// An operation of NCCL. It is done when its turn ends.
-    Exchange,
+    /// Other work, which must not begin in between, and is done when its turn ends.
+    Other,
 }
 
 /// A communicator whose operations take turns with passes by mail.
@@ -78,8 +81,9 @@ struct Waiting {
     party: Arc<Party>,
     /// The number of ranks that have not queued their part of a pass.
     to_come: usize,
-    /// The number of ranks that wait for an operation of NCCL, or for its turn.
-    exchanging: usize,
+    /// The number of turns for other work, and of those that wait for one.
+    others: usize,
+    other_waits: usize,
 }
 
 impl Party {
@@ -103,14 +107,19 @@ impl Party {
         self.enter(stream, until, Work::Pass)
     }
 
-    /// Waits as [`Party::take_turn`] until this rank may begin an operation of NCCL. Operations of
-    /// NCCL do not wait for each other.
-    pub(super) fn exchange(
+    /// Waits until no other party queues a pass on these devices, for work that must not begin
+    /// while one does: an operation of NCCL, or memory that other devices reach. Such turns do not
+    /// wait for each other.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Party::take_turn`].
+    pub(super) fn between_passes(
         self: &Arc<Party>,
         stream: &Stream,
         until: Instant,
     ) -> Result<Turn, Error> {
-        self.enter(stream, until, Work::Exchange)
+        self.enter(stream, until, Work::Other)
     }
 
     fn enter(
@@ -120,17 +129,18 @@ impl Party {
         work: Work,
     ) -> Result<Turn, Error> {
         let mut turns = lock(&TURNS);
-        turns.begin(self, work);
+        turns.come(self, work);
         while turns.is_blocked(self, work) {
             let left = until.saturating_duration_since(Instant::now());
             if left == Duration::ZERO {
-                turns.end(self, work);
+                turns.end(self, work, false);
                 let why = "waiting for other groups of this program on the same devices: they were \
                            not done in time";
                 return Err(Error::device(stream.device().label(), why));
             }
             turns = GONE.wait_timeout(turns, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        turns.begin(self, work);
         let turn = Turn { party: self.clone(), stream: stream.clone(), work };
         // Of one GPU's passes, each begins when the one before has ended, on any stream.
         let passes = turns.passes.iter().find(|passes| passes.device == *stream.device());
@@ -149,38 +159,63 @@ impl Party {
 }
 
 impl Turns {
-    fn begin(&mut self, party: &Arc<Party>, work: Work) {
-        let own = |waiting: &Waiting| waiting.party.number == party.number;
-        if !self.parties.iter().any(own) {
-            self.parties.push(Waiting { party: party.clone(), to_come: 0, exchanging: 0 });
+    fn come(&mut self, party: &Arc<Party>, work: Work) {
+        if self.of(party).is_none() {
+            let (to_come, others, other_waits) = (0, 0, 0);
+            self.parties.push(Waiting { party: party.clone(), to_come, others, other_waits });
         }
-        for waiting in self.parties.iter_mut().filter(|waiting| own(waiting)) {
-            match work {
-                Work::Pass if waiting.to_come == 0 => waiting.to_come = party.devices.len(),
-                Work::Pass => {}
-                Work::Exchange => waiting.exchanging += 1,
+        let Some(own) = self.of(party) else { return };
+        match work {
+            Work::Pass if own.to_come == 0 => own.to_come = party.devices.len(),
+            Work::Pass => {}
+            Work::Other => own.other_waits += 1,
+        }
+    }
+
+    /// True if the party must wait. For a pass: while another party that came before has one of its
+    /// devices, or other work is under way on one. For other work: while a party that came before
+    /// queues a pass; but work of several ranks that has begun on one goes on.
+    fn is_blocked(&self, party: &Party, work: Work) -> bool {
+        let is_own = |other: &&Waiting| other.party.number == party.number;
+        let shares = |other: &&Waiting| {
+            other.party.devices.iter().any(|device| party.devices.contains(device))
+        };
+        let mut before = self.parties.iter().take_while(|other| !is_own(other)).filter(shares);
+        match work {
+            Work::Pass => {
+                let mut others = self.parties.iter().filter(|other| !is_own(other));
+                before.next().is_some() || others.any(|other| other.others > 0 && shares(&other))
+            }
+            Work::Other => {
+                let has_begun = self.parties.iter().find(is_own).is_some_and(|own| own.others > 0);
+                !has_begun && before.any(|other| other.to_come > 0)
             }
         }
     }
 
-    fn end(&mut self, party: &Party, work: Work) {
-        let own = |waiting: &&mut Waiting| waiting.party.number == party.number;
-        for waiting in self.parties.iter_mut().filter(own) {
+    fn begin(&mut self, party: &Party, work: Work) {
+        let Some(own) = self.of(party).filter(|_| work == Work::Other) else { return };
+        own.other_waits -= 1;
+        own.others += 1;
+    }
+
+    /// Ends a turn, or the wait for one.
+    fn end(&mut self, party: &Party, work: Work, has_begun: bool) {
+        if let Some(own) = self.of(party) {
             let count = match work {
-                Work::Pass => &mut waiting.to_come,
-                Work::Exchange => &mut waiting.exchanging,
+                Work::Pass => &mut own.to_come,
+                Work::Other if has_begun => &mut own.others,
+                Work::Other => &mut own.other_waits,
             };
             *count = count.saturating_sub(1);
         }
-        self.parties.retain(|waiting| waiting.to_come > 0 || waiting.exchanging > 0);
+        let has_work = |one: &Waiting| one.to_come + one.others + one.other_waits > 0;
+        self.parties.retain(has_work);
         GONE.notify_all();
     }
 
-    /// True if a party that came before this one has one of its devices.
-    fn is_blocked(&self, party: &Party, work: Work) -> bool {
-        let before = self.parties.iter().take_while(|other| other.party.number != party.number);
-        let mut before = before.filter(|other| work == Work::Pass || other.to_come > 0);
-        before.any(|other| other.party.devices.iter().any(|one| party.devices.contains(one)))
+    fn of(&mut self, party: &Party) -> Option<&mut Waiting> {
+        self.parties.iter_mut().find(|waiting| waiting.party.number == party.number)
     }
 
     /// Marks the end of the party's pass on the stream's device.
@@ -222,7 +257,7 @@ impl Drop for Turn {
             // A device that fails here fails in the next call as well, which reports it.
             drop(turns.mark(&self.party, &self.stream));
         }
-        turns.end(&self.party, self.work);
+        turns.end(&self.party, self.work, true);
     }
 }
 
@@ -245,7 +280,7 @@ impl Communicator for InTurn {
         is_off: &dyn Fn() -> Option<String>,
         until: Instant,
     ) -> Result<(), Error> {
-        let _turn = self.party.exchange(&self.device.stream(), until)?;
+        let _turn = self.party.between_passes(&self.device.stream(), until)?;
         self.nccl.run(transfer, bytes, is_off, until)
     }
 
