@@ -6,8 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use linrec::contract::Stored;
 use linrec::device::{
-    BackwardOptions, Device, ForwardOptions, Group, GroupRecurrence, Launched, Split,
-    Storage, Way,
+    BackwardOptions, Device, ForwardOptions, Group, GroupRecurrence, Launched, Split, Storage, Way,
 };
 use linrec::kernels::KernelChoice;
 use linrec::reference::{self, Rounding};
