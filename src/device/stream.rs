@@ -133,8 +133,8 @@ impl Event {
         Ok(())
     }
 
-    /// Waits until the work before it is done. Work that was queued behind it may still run. Returns
-    /// at once if the event has not been recorded.
+    /// Waits until the work before it is done. Work that was queued behind it may still run.
+    /// Returns at once if the event has not been recorded.
     ///
     /// # Errors
     ///

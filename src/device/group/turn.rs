@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::Group;
+use super::rank::after;
 use crate::Error;
 use crate::device::backend::{Communicator, Transfer};
 use crate::device::lock::lock;
@@ -285,6 +287,8 @@ impl Communicator for InTurn {
     }
 
     fn abort(&self, why: &str) {
+        // NCCL frees memory that other GPUs reach.
+        let _turn = self.party.between_passes(&self.device.stream(), after(Group::DEADLINE));
         self.nccl.abort(why);
     }
 }
