@@ -132,7 +132,8 @@ impl Usual {
     /// or of a length that a large power of two divides. Otherwise one for each rank.
     fn pieces(self, whole: Shape, ranks: usize) -> usize {
         let busy = (MANY / whole.num_seqs.max(1)).next_power_of_two();
-        let wanted = busy.max(LEAST).max(whole.seq_len.div_ceil(self.most).next_power_of_two());
+        // A step more than a power of two of pieces makes them longer, and not twice as many.
+        let wanted = busy.max(LEAST).max((whole.seq_len / self.most).next_power_of_two());
         let mut per_row = wanted.div_ceil(ranks).next_power_of_two();
         while per_row > 1 {
             let pieces = ranks * per_row;
