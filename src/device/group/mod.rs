@@ -73,7 +73,7 @@ use turn::{InTurn, Party};
 /// [deadline](Group::with_deadline) for another one. If all ranks are in one program, an array that
 /// was sent and that no rank has received when all have ended is an error, too.
 ///
-/// After passes [by mail](Way::is_by_mail) a run ends when the devices are done. If a device has
+/// After passes [by mail](Way::Mailboxes) a run ends when the devices are done. If a device has
 /// waited for a state longer than the deadline, because another rank's launch did not run, that is
 /// an error as well, and the devices stay usable.
 #[derive(Debug)]
