@@ -104,32 +104,42 @@ impl<S: Storage> Cut<S> {
         if way == Way::Passes && (rank.size() == 1 || rank.must_share().is_err()) {
             let _ = self.apart.set(());
         }
-        let is_apart = way == Way::Passes && self.apart.get().is_some();
-        if is_apart || way == Way::TailFirst {
+        if !self.is_by_mail(way) {
             return Ok(None);
         }
         rank.must_share()?;
         Ok(Some(self.boxes.state()))
     }
 
-    /// Returns the mail of two passes; `None` if states do not go by mail.
-    fn mail_if_reached(
+    /// True if states go by mail, as far as is known.
+    fn is_by_mail(&self, way: Way) -> bool {
+        way.reads_once() || way == Way::Passes && self.apart.get().is_none()
+    }
+
+    /// Computes the state before each of this rank's pieces, from the transitions in `numbers`; for
+    /// the gradient, the state behind it, and with `previous` the output before it.
+    fn walk(
         &self,
-        call: &Call<S::Accum>,
+        call: &mut Call<S::Accum>,
         way: Way,
-        is_gradient: bool,
-    ) -> Result<Option<([Mail; 2], Turn)>, Error> {
-        if self.mail_state(call.rank, way)?.is_none() {
-            return Ok(None);
-        }
-        match self.mail(call, way, is_gradient) {
-            // All ranks get this error if one of them does not reach another.
-            Err(Error::Unsupported { .. }) => {
-                let _ = self.apart.set(());
-                Ok(None)
+        numbers: &Buffer<S::Accum>,
+        initial: Option<&Buffer<S::Accum>>,
+        states: &mut Buffer<S::Accum>,
+        previous: Option<&mut Buffer<S::Accum>>,
+    ) -> Result<(), Error> {
+        let is_gradient = previous.is_some();
+        if self.is_by_mail(way) {
+            match self.mail(call, way, is_gradient) {
+                // All ranks get this error if one of them does not reach another.
+                Err(Error::Unsupported { .. }) => drop(self.apart.set(())),
+                mail => {
+                    let (mail, _turn) = mail?;
+                    return call.states_by_mail(numbers, initial, states, previous, mail);
+                }
             }
-            mail => mail.map(Some),
         }
+        let all = call.gather(numbers, 2 + usize::from(is_gradient))?;
+        call.states(&all, initial, states, previous)
     }
 
     /// Returns the mail of a pass: for the states behind each rank's stretches, and for the last
@@ -166,31 +176,14 @@ impl<S: Storage> Cut<S> {
         let mut call = self.call(rank, cutting, direction, stream)?;
 
         let runs = cutting.runs(rank.number());
-        let told = call.room(2)?;
-        for Run { pieces, steps, piece_len } in runs.clone() {
-            let (x, c) = (inputs.slice(steps.clone())?, coeffs.slice(steps)?);
-            let mut transitions = told.slice(2 * pieces.start..2 * pieces.end)?;
-            let ends = call.kernels.ends.launch(pieces.len());
-            let ends = ends.map(|launch| launch.arg(&x).arg(&c).arg(None::<&Buffer<S>>));
-            let ends = ends.map(|launch| launch.arg(&mut transitions));
-            let ends = ends.map(|launch| launch.arg(None::<&mut Buffer<S::Accum>>));
-            let ends = ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail());
-            call.run(ends, piece_len)?;
-        }
+        let numbers = call.room(2)?;
+        call.ends(&runs, (inputs, coeffs, None), way.tail(cutting), &numbers)?;
         let mut states = call.room(1)?;
-        match self.mail_if_reached(&call, way, false)? {
-            Some((mail, _turn)) => {
-                call.states_by_mail(&told, initial, &mut states, None, mail)?;
-            }
-            None => {
-                let all = call.gather(&told, 2)?;
-                call.states(&all, initial, &mut states, None)?;
-            }
-        }
+        self.walk(&mut call, way, &numbers, initial, &mut states, None)?;
         let last = final_state.is_some().then(|| call.room(1)).transpose()?;
         for Run { pieces, steps, piece_len } in call.with_outputs(runs) {
-            let [x, c] = [inputs, coeffs].map(|array| array.slice(steps.clone()));
-            let (x, c, mut y) = (x?, c?, outputs.slice(steps)?);
+            let (x, c) = (inputs.slice(steps.clone())?, coeffs.slice(steps.clone())?);
+            let mut y = outputs.slice(steps)?;
             let start = states.slice(pieces.clone())?;
             let mut end = last.as_ref().map(|last| last.slice(pieces.clone())).transpose()?;
             let options = ForwardOptions {
@@ -226,39 +219,16 @@ impl<S: Storage> Cut<S> {
         let mut call = self.call(rank, cutting, direction, stream)?;
 
         let runs = cutting.runs(rank.number());
-        let told = call.room(3)?;
-        let all_pieces = call.pieces.num_seqs;
-        for Run { pieces, steps, piece_len } in runs.clone() {
-            let given = [d_outputs, coeffs, outputs].map(|array| array.slice(steps.clone()));
-            let [dy, c, y] = given;
-            let (dy, c, y) = (dy?, c?, y?);
-            let mut transitions = told.slice(2 * pieces.start..2 * pieces.end)?;
-            let mut lasts = told.slice(2 * all_pieces..)?.slice(pieces.clone())?;
-            let ends = call.kernels.ends.launch(pieces.len());
-            let ends = ends.map(|launch| launch.arg(&dy).arg(&c).arg(&y));
-            let ends = ends.map(|launch| launch.arg(&mut transitions).arg(&mut lasts));
-            let ends = ends.map(|launch| launch.arg(way.tail(cutting) as i64).without_mail());
-            call.run(ends, piece_len)?;
-        }
+        let numbers = call.room(3)?;
+        call.ends(&runs, (d_outputs, coeffs, Some(outputs)), way.tail(cutting), &numbers)?;
         let (mut after, mut previous) = (call.room(1)?, call.room(1)?);
-        match self.mail_if_reached(&call, way, true)? {
-            Some((mail, _turn)) => {
-                call.states_by_mail(&told, initial, &mut after, Some(&mut previous), mail)?;
-            }
-            None => {
-                let all = call.gather(&told, 3)?;
-                call.states(&all, initial, &mut after, Some(&mut previous))?;
-            }
-        }
+        self.walk(&mut call, way, &numbers, initial, &mut after, Some(&mut previous))?;
         let before = d_initial.is_some().then(|| call.room(1)).transpose()?;
         for Run { pieces, steps, piece_len } in call.with_outputs(runs) {
-            let given = [d_outputs, coeffs, outputs].map(|array| array.slice(steps.clone()));
-            let [dy, c, y] = given;
-            let (dy, c, y) = (dy?, c?, y?);
-            let (mut dx, mut dc) = (d_inputs.slice(steps.clone())?, d_coeffs.slice(steps)?);
-            let comes = [&after, &previous].map(|array| array.slice(pieces.clone()));
-            let [after, previous] = comes;
-            let (after, previous) = (after?, previous?);
+            let of_run = |array: &Buffer<S>| array.slice(steps.clone());
+            let (dy, c, y) = (of_run(d_outputs)?, of_run(coeffs)?, of_run(outputs)?);
+            let (mut dx, mut dc) = (of_run(d_inputs)?, of_run(d_coeffs)?);
+            let (after, previous) = (after.slice(pieces.clone())?, previous.slice(pieces.clone())?);
             let mut end = before.as_ref().map(|all| all.slice(pieces.clone())).transpose()?;
             let launch = call.kernels.backward.launch(pieces.len());
             let launch = launch.map(|launch| launch.arg(&dy).arg(&c).arg(&y));
@@ -299,16 +269,42 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
         runs
     }
 
+    /// Computes the transition of each piece into `numbers`, from its last `tail` steps if that is
+    /// not zero. For the gradient there are outputs, and the last one of each piece goes behind all
+    /// transitions.
+    fn ends<S: Storage<Accum = A>>(
+        &mut self,
+        runs: &[Run],
+        (inputs, coeffs, outputs): (&Buffer<S>, &Buffer<S>, Option<&Buffer<S>>),
+        tail: usize,
+        numbers: &Buffer<A>,
+    ) -> Result<(), Error> {
+        let kernels = self.kernels;
+        for Run { pieces, steps, piece_len } in runs {
+            let of_run = |array: &Buffer<S>| array.slice(steps.clone());
+            let (x, c, y) = (of_run(inputs)?, of_run(coeffs)?, outputs.map(of_run).transpose()?);
+            let mut transitions = numbers.slice(2 * pieces.start..2 * pieces.end)?;
+            let lasts =
+                |_: &Buffer<S>| numbers.slice(2 * self.pieces.num_seqs..)?.slice(pieces.clone());
+            let mut lasts = outputs.map(lasts).transpose()?;
+            let launch = kernels.ends.launch(pieces.len());
+            let launch = launch.map(|launch| launch.arg(&x).arg(&c).arg(y.as_ref()));
+            let launch = launch.map(|launch| launch.arg(&mut transitions).arg(lasts.as_mut()));
+            self.run(launch.map(|launch| launch.arg(tail as i64).without_mail()), *piece_len)?;
+        }
+        Ok(())
+    }
+
     /// Takes scratch for `each` numbers for each piece.
     pub(super) fn room(&self, each: usize) -> Result<Scratch<'a, A>, Error> {
         self.pool.take(self.rank.device(), ENDS, each * self.pieces.num_seqs)
     }
 
     /// Gathers the numbers of every rank's pieces.
-    fn gather(&self, told: &Buffer<A>, each: usize) -> Result<Scratch<'a, A>, Error> {
+    fn gather(&self, numbers: &Buffer<A>, each: usize) -> Result<Scratch<'a, A>, Error> {
         let len = self.cutting.ranks * each * self.pieces.num_seqs;
         let mut all = self.pool.take(self.rank.device(), ENDS, len)?;
-        self.rank.gather(told, &mut all)?;
+        self.rank.gather(numbers, &mut all)?;
         Ok(all)
     }
 
@@ -334,7 +330,7 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
     /// transitions, and from mail with states and with last outputs.
     fn states_by_mail(
         &mut self,
-        told: &Buffer<A>,
+        numbers: &Buffer<A>,
         initial: Option<&Buffer<A>>,
         states: &mut Buffer<A>,
         previous: Option<&mut Buffer<A>>,
@@ -342,7 +338,8 @@ impl<'a, A: Storage<Accum = A>> Call<'a, A> {
     ) -> Result<(), Error> {
         let filled = self.cutting.filled_of(self.rank.number());
         let launch = self.each_walk(&self.kernels.states, self.cutting.per_row);
-        let launch = launch.map(|launch| launch.arg(told).arg(initial).arg(states).arg(previous));
+        let launch =
+            launch.map(|launch| launch.arg(numbers).arg(initial).arg(states).arg(previous));
         let launch = launch.map(|launch| self.placed(launch, [1, 0, filled]));
         let launch = launch.map(|launch| launch.with_mail(&mut mail).with_mail(&mut lasts));
         self.queue_beside(launch.map(|launch| launch.arg(self.reverse())))

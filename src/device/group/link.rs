@@ -143,22 +143,13 @@ impl Link {
         }
     }
 
-    /// Sends an array to one other rank, which receives it. `agreed` is true if both know its
-    /// length.
-    pub(super) fn send(
-        &self,
-        array: &Buffer<u8>,
-        to: usize,
-        agreed: bool,
-        until: Instant,
-    ) -> Result<(), Error> {
+    /// Sends an array to one other rank, which receives it.
+    pub(super) fn send(&self, array: &Buffer<u8>, to: usize, until: Instant) -> Result<(), Error> {
         let Some(nccl) = self.nccl.as_deref() else {
             return self.post.post(to, array.download()?, until);
         };
-        if !agreed {
-            // NCCL would not notice that the other array has another length.
-            self.post.post(to, array.len().to_le_bytes().to_vec(), until)?;
-        }
+        // NCCL would not notice that the other array has another length.
+        self.post.post(to, array.len().to_le_bytes().to_vec(), until)?;
         if array.is_empty() {
             return Ok(());
         }
@@ -171,16 +162,13 @@ impl Link {
         &self,
         array: &mut Buffer<u8>,
         from: usize,
-        agreed: bool,
         until: Instant,
     ) -> Result<(), Error> {
         let Some(nccl) = self.nccl.as_deref() else {
             return self.fill("receive", array, &self.post.fetch(from, until)?);
         };
-        if !agreed {
-            let sent = self.post.fetch(from, until)?;
-            self.must_fit("receive", array, sent.try_into().map_or(0, usize::from_le_bytes))?;
-        }
+        let sent = self.post.fetch(from, until)?;
+        self.must_fit("receive", array, sent.try_into().map_or(0, usize::from_le_bytes))?;
         if array.is_empty() {
             return Ok(());
         }

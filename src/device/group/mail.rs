@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::cut::{Call, Cut};
 use super::rank::after;
 use super::split::Cutting;
-use super::turn::{self, Party, Turn};
+use super::turn::{self, Party, Turn, Work};
 use super::way::{Way, has_blocks_of_their_own};
 use super::{Group, Rank};
 use crate::Error;
@@ -50,7 +50,7 @@ struct OfRanks {
 
 impl Drop for OfRanks {
     fn drop(&mut self) {
-        let _turn = self.party.between_passes(&self.home, after(Group::DEADLINE));
+        let _turn = self.party.take_turn(Work::Other, &self.home, after(Group::DEADLINE));
         self.arrays.clear();
     }
 }
@@ -98,14 +98,18 @@ impl InFlight {
         Ok(())
     }
 
-    /// Waits until the device is done, and returns an error unless its passes got all mail.
+    /// Waits until the device is done, if there were passes by mail, and returns an error unless
+    /// they got all mail.
     ///
     /// # Errors
     ///
     /// [`Error::Device`] if a block has waited until the deadline, or if the device fails.
     pub(super) fn settle(&self, rank: &Rank) -> Result<(), Error> {
-        rank.device().synchronize()?;
-        for Pass { all, rows, way } in lock(&self.passes).iter() {
+        let passes = lock(&self.passes);
+        if !passes.is_empty() {
+            rank.device().synchronize()?;
+        }
+        for Pass { all, rows, way } in passes.iter() {
             if all.arrays[rank.number()].slice(..8)?.download()?.iter().any(|&byte| byte != 0) {
                 return Err(rank.link.error(format!(
                     "a pass over {rows} sequences, {way}: a state of another rank did not come \
@@ -118,11 +122,6 @@ impl InFlight {
             }
         }
         Ok(())
-    }
-
-    /// True if there were passes by mail.
-    pub(super) fn is_used(&self) -> bool {
-        !lock(&self.passes).is_empty()
     }
 
     /// Notes a pass. All ranks have [made room](InFlight::make_room).
@@ -185,7 +184,7 @@ impl Boxes {
                 // `Mailbox` of `kernels/mail.cuh`: as many bytes for epochs as for the state.
                 let box_bytes = 2 * size_of::<A>();
                 let (party, home) = (rank.in_flight.party.clone(), rank.device().stream());
-                let turn = party.between_passes(&home, rank.until())?;
+                let turn = party.take_turn(Work::Other, &home, rank.until())?;
                 let arrays = rank.share(of_rank(rank, rows * box_bytes)?)?;
                 drop(turn);
                 All { rows, epoch: 0, all: Arc::new(OfRanks { arrays, party, home }) }
@@ -196,7 +195,7 @@ impl Boxes {
         let taken = [usable.of(rank, states, 0)?, usable.of(rank, lasts, 1)?];
         rank.in_flight.note(Pass { all: usable.all.clone(), rows, way });
         *boxes = Some(usable);
-        Ok((taken, rank.in_flight.party.take_turn(stream, rank.until())?))
+        Ok((taken, rank.in_flight.party.take_turn(Work::Pass, stream, rank.until())?))
     }
 }
 

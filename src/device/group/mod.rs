@@ -42,7 +42,7 @@ use environment::JobProcess;
 use link::Link;
 use mail::InFlight;
 use meeting::{Meeting, Seat};
-use turn::{InTurn, Party};
+use turn::{InTurn, Party, Work};
 
 /// The ranks of a computation over several devices, one for each.
 ///
@@ -107,7 +107,8 @@ impl Drop for Linked {
         let party = Party::new(&self.devices);
         let home = self.devices.first().map(Device::stream);
         // NCCL frees memory that other GPUs reach.
-        let _turn = home.map(|home| party.between_passes(&home, rank::after(Group::DEADLINE)));
+        let _turn =
+            home.map(|home| party.take_turn(Work::Other, &home, rank::after(Group::DEADLINE)));
         self.communicators.clear();
     }
 }
@@ -398,7 +399,9 @@ fn communicators(
     Group::through_host(devices)?.with_deadline(deadline).run(|rank| {
         let is_off = || lock(&failed).clone();
         let (backend, until) = (rank.device().backend.clone(), rank::after(deadline));
-        let _turn = rank.in_flight.party.between_passes(&rank.device().stream(), until)?;
+        let party = &rank.in_flight.party;
+        let _turn = party.take_turn(Work::Other, &rank.device().stream(), until)?;
+        // The passes that are under way must not wait for NCCL.
         rank.device().synchronize()?;
         let met = backend.communicator(&id, rank.number(), rank.size(), &is_off, until);
         met.inspect_err(|error| *lock(&failed) = Some(error.to_string()))
@@ -409,7 +412,7 @@ fn communicators(
 /// did not come.
 fn ended<R>(rank: &Rank, work: impl Fn(&Rank) -> Result<R, Error>) -> Result<R, Error> {
     let outcome = unpanicked(rank, work);
-    let settled = if rank.in_flight.is_used() { rank.in_flight.settle(rank) } else { Ok(()) };
+    let settled = rank.in_flight.settle(rank);
     outcome.and_then(|result| settled.map(|()| result))
 }
 

@@ -126,7 +126,7 @@ impl Rank {
         self.must_be_another(to, "send")?;
         self.must_be_here(array)?;
         recording::refuse(&self.device, "exchanging arrays")?;
-        self.link.send(&array.bytes(), to, false, self.until())
+        self.link.send(&array.bytes(), to, self.until())
     }
 
     /// Receives an array of the same size that another rank [sends](Rank::send).
@@ -138,7 +138,7 @@ impl Rank {
         self.must_be_another(from, "receive")?;
         self.must_be_here(array)?;
         recording::refuse(&self.device, "exchanging arrays")?;
-        self.link.receive(&mut array.bytes(), from, false, self.until())
+        self.link.receive(&mut array.bytes(), from, self.until())
     }
 
     /// Goes on if all ranks are about to do the same thing, which `what` describes.

@@ -128,8 +128,8 @@ impl Usual {
         }
     }
 
-    /// Returns the number of pieces: the same number for 1, 2, 4, … ranks if rows are long, and few
-    /// or of a length that a large power of two divides. Otherwise one for each rank.
+    /// Returns the number of pieces: the same number for all powers of two of ranks if rows are
+    /// long, and few or of a length that a large power of two divides. Otherwise one for each rank.
     fn pieces(self, whole: Shape, ranks: usize) -> usize {
         let busy = (MANY / whole.num_seqs.max(1)).next_power_of_two();
         // A step more than a power of two of pieces makes them longer, and not twice as many.

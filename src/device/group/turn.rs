@@ -40,13 +40,14 @@ pub(super) struct Turn {
     work: Work,
 }
 
-/// The work that waits for another device.
+/// The work that takes turns.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Work {
-    /// A pass by mail, which every rank of the party queues. Until the last of them has, a device
-    /// waits for another one.
+pub(super) enum Work {
+    /// A pass by mail, which all ranks of the party have agreed to queue. Until the last of them
+    /// has, a device waits for another one.
     Pass,
-    /// Other work, which must not begin in between, and is done when its turn ends.
+    /// Work that must not begin in between, and that is done when its turn ends: an operation of
+    /// NCCL, or memory that other devices reach.
     Other,
 }
 
@@ -94,41 +95,18 @@ impl Party {
         Arc::new(Party { number: NUMBERS.fetch_add(1, Relaxed), devices: devices.to_vec() })
     }
 
-    /// Waits until this rank may queue its part of a pass by mail: until no other party has a turn
-    /// that has one of these devices. The stream then waits for earlier passes. All ranks of the
-    /// party have agreed to come.
+    /// Waits until this rank may begin: for a pass, until no other party has a turn that has one of
+    /// these devices; for other work, until none of them queues a pass. The stream then waits for
+    /// earlier passes.
     ///
     /// # Errors
     ///
     /// If it takes longer than until `until`, or the device fails.
     pub(super) fn take_turn(
         self: &Arc<Party>,
-        stream: &Stream,
-        until: Instant,
-    ) -> Result<Turn, Error> {
-        self.enter(stream, until, Work::Pass)
-    }
-
-    /// Waits until no other party queues a pass on these devices, for work that must not begin
-    /// while one does: an operation of NCCL, or memory that other devices reach. Such turns do not
-    /// wait for each other.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Party::take_turn`].
-    pub(super) fn between_passes(
-        self: &Arc<Party>,
-        stream: &Stream,
-        until: Instant,
-    ) -> Result<Turn, Error> {
-        self.enter(stream, until, Work::Other)
-    }
-
-    fn enter(
-        self: &Arc<Party>,
-        stream: &Stream,
-        until: Instant,
         work: Work,
+        stream: &Stream,
+        until: Instant,
     ) -> Result<Turn, Error> {
         let mut turns = lock(&TURNS);
         turns.come(self, work);
@@ -282,13 +260,14 @@ impl Communicator for InTurn {
         is_off: &dyn Fn() -> Option<String>,
         until: Instant,
     ) -> Result<(), Error> {
-        let _turn = self.party.between_passes(&self.device.stream(), until)?;
+        let _turn = self.party.take_turn(Work::Other, &self.device.stream(), until)?;
         self.nccl.run(transfer, bytes, is_off, until)
     }
 
     fn abort(&self, why: &str) {
         // NCCL frees memory that other GPUs reach.
-        let _turn = self.party.between_passes(&self.device.stream(), after(Group::DEADLINE));
+        let until = after(Group::DEADLINE);
+        let _turn = self.party.take_turn(Work::Other, &self.device.stream(), until);
         self.nccl.abort(why);
     }
 }

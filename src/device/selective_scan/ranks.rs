@@ -131,8 +131,8 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
             let options = ScanBackwardOptions { d_last, ..options };
             scan.backward_into(inputs, d_out, checkpoints, gradients, shape, options).map(drop)
         };
-        // What leaves for the rank before, and the decays for what arrives. Nothing leaves the
-        // first rank, and nothing arrives at the last one.
+        // The pair is the gradient that leaves for the rank before, and the decays of the one that
+        // arrives. None leaves the first rank, and none arrives at the last one.
         let mut pair = vec![0.0; 2 * states];
         if number > 0 {
             pass(options.d_last)?;
@@ -200,7 +200,7 @@ impl<S: Storage<Accum = f32>> ScanOver<'_, S> {
         self.finish(stream)?;
         let rows = shape.batch * shape.channels;
         let sum = sum_of_parts(&sizes.download()?, rows);
-        // What a state of one becomes in a stretch without inputs.
+        // In a stretch without inputs, a state of one becomes the product of the decays.
         let end = |sum: &f32| vec![if sum.is_nan() { *sum } else { 0.0 }; shape.states];
         let ends: Vec<f32> = sum.iter().flat_map(end).collect();
         let mut both = device.upload(&[vec![1.0; ends.len()], ends].concat())?;
